@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils import gen_batches
 
 from skmc.cells import Scaling
 from skmc.completers._forests import Trees
-from skmc.completers._tree_rows import LARGEST
+from skmc.completers._tree_rows import single
+from skmc.completers._units import standardized, undone
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
@@ -99,7 +101,7 @@ class Column(Trees):
         # that can change its leaf.
         products = whole[..., self.inputs] * self.coefs[:, None, :-1]
         linear = products.sum(-1) + self.coefs[:, -1:]
-        return linear[..., None], self.leaves(_single(whole))
+        return linear[..., None], self.leaves(single(whole))
 
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray
@@ -132,15 +134,10 @@ def _trained(
     tree = DecisionTreeRegressor(
         min_weight_fraction_leaf=share, random_state=rng.randint(2**31)
     )
-    split = _single(A) if A.shape[1] else np.zeros((len(A), 1))
+    split = single(A) if A.shape[1] else np.zeros((len(A), 1))
     tree.fit(split, residual, counts)
     leaves = tree.apply(split)
     return coefs, tree, leaves.repeat(counts), residual.repeat(counts, 0)
-
-
-def _single(cells: np.ndarray) -> np.ndarray:
-    """Cells in the precision of scikit-learn's trees."""
-    return np.clip(cells, -LARGEST, LARGEST).astype(np.float32)
 
 
 def nearest(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -208,7 +205,7 @@ class ChainRows:
         found = np.empty(cells.shape)
         for part in _parts(cells):
             found[part] = self._expected(cells[part], own[part])
-        return self.scaling.undo(torch.from_numpy(found)).numpy()
+        return undone(found, self.scaling)
 
     def spread(
         self, cells: np.ndarray, answer: Callable[[np.ndarray], np.ndarray]
@@ -237,13 +234,13 @@ class ChainRows:
         self, cells: np.ndarray, rng: np.random.RandomState, shared: bool = False
     ) -> np.ndarray:
         """Repeat the sweeps, (n_draws, n_rows, n_cols)."""
-        X = scaled(cells, self.scaling)
+        X = standardized(cells.astype(float), self.scaling)
         missing, whole, kept = np.isnan(X), self._started(X), []
         for number, columns in enumerate(self.sweeps, self.n_kept - len(self.sweeps)):
             for column in columns:
                 draw(column, whole, missing, self._uniforms(rng, shared))
             if number >= 0:
-                kept.append(self.scaling.undo(torch.from_numpy(whole)).numpy())
+                kept.append(undone(whole, self.scaling))
         drawn = np.concatenate(kept)[: self.n_draws]
         for col, values in self.values.items():
             if values is not None:
@@ -251,7 +248,7 @@ class ChainRows:
         return np.where(np.isnan(cells), drawn, cells)
 
     def _expected(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        X = scaled(cells, self.scaling)
+        X = standardized(cells.astype(float), self.scaling)
         missing, whole = np.isnan(X), self._started(X)
         rng = np.random.RandomState(self.seed)
         uniforms = self._uniforms(rng, shared=True)
@@ -289,11 +286,5 @@ class ChainRows:
         return lambda _: (rng.permutation(n)[:, None] + rng.rand()) / n
 
 
-def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Standardized cells, NaN where missing."""
-    return scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
-
-
-def _parts(cells: np.ndarray) -> list[slice]:
-    step = max(1, CELLS_AT_ONCE // cells.shape[1])
-    return [slice(start, start + step) for start in range(0, len(cells), step)]
+def _parts(cells: np.ndarray) -> Iterator[slice]:
+    return gen_batches(len(cells), max(1, CELLS_AT_ONCE // cells.shape[1]))

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
+from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.linalg import threads_for, work_of
@@ -125,8 +126,7 @@ class Forest(Trees):
         ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
         If all trees were trained on a row, all of them are averaged.
         """
-        starts = range(0, len(X), ROWS_AT_ONCE)
-        parts = [slice(start, start + ROWS_AT_ONCE) for start in starts]
+        parts = gen_batches(len(X), ROWS_AT_ONCE)
         return np.concatenate([self._predict(X[part], own[part]) for part in parts])
 
     def draw(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

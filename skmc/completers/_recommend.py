@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -104,10 +105,10 @@ def recommend_from_factors(
     else:
         n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
     dropped = torch.full((self._shape[1],), among is not None)
-    if among is not None:
-        dropped[_columns(self, among, "among", "are left out")] = False
-    if exclude is not None:
-        dropped[_columns(self, exclude, "exclude", "are left out")] = True
+    for name, columns, drop in (("among", among, False), ("exclude", exclude, True)):
+        if columns is not None:
+            cols = _positions(self, 1, columns, name, "are left out")
+            dropped[cols[cols >= 0]] = drop
 
     def left(part: slice) -> Tensor:
         whole, seen = of_block(part)
@@ -153,7 +154,7 @@ def similar_items(
         A column that the fit has not seen.
     """
     check_is_fitted(self)
-    asked = torch.from_numpy(_columns(self, items, "items", None))
+    asked = torch.from_numpy(_positions(self, 1, items, "items", None))
     fitted = cast(RowModels, self._fitted)
     rank = cast(Any, self).rank_  # biases follow the factors
     factors = torch.cat([model.F[:, :rank] for model in fitted.models], 1)
@@ -187,10 +188,8 @@ def _largest(
         found = _top(of_block(part), min(n, n_cols))
         best[part, :n_cols], items[part, :n_cols] = found
 
-    size = max(1, BLOCK // n_cols)
     with threads_for(0):
-        parts = (slice(start, start + size) for start in range(0, n_rows, size))
-        list(in_threads(fill, parts))
+        list(in_threads(fill, gen_batches(n_rows, max(1, BLOCK // n_cols))))
     none = np.isneginf(best)
     names = np.where(none, -1, items) if ids is None else ids[1][items]
     return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
@@ -216,27 +215,26 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
     return best.values, cols.gather(1, best.indices)
 
 
-def _columns(
-    completer: IterativeCompleter, wanted: ArrayLike, name: str, otherwise: str | None
+def _positions(
+    completer: IterativeCompleter,
+    axis: int,
+    wanted: ArrayLike,
+    name: str,
+    otherwise: str | None,
 ) -> np.ndarray:
-    """Positions of columns; see `positions` for unknown columns."""
+    """Positions of rows (``axis=0``) or columns; see `positions` for unknown ones."""
     priors, wanted = completer._priors, np.atleast_1d(cast(Any, wanted))
     if priors.ids is None:
-        return check_index(wanted, priors.shape[1], name)
-    found = positions(priors.ids[1], wanted, name, otherwise)
-    return found[found >= 0]
+        return check_index(wanted, priors.shape[axis], name)
+    return positions(priors.ids[axis], wanted, name, otherwise)
 
 
 def _rows_of_fit(
     completer: IterativeCompleter, users: ArrayLike, exclude_seen: bool
 ) -> tuple[int, Callable[[slice], Block]]:
     """Number of the selected rows of the fit, and a function of blocks."""
-    fitted, priors = cast(RowModels, completer._fitted), completer._priors
-    users = np.atleast_1d(cast(Any, users))
-    if priors.ids is None:
-        rows = check_index(users, priors.shape[0], "users")
-    else:
-        rows = positions(priors.ids[0], users, "users")
+    fitted = cast(RowModels, completer._fitted)
+    rows = _positions(completer, 0, users, "users", "are predicted by means")
 
     def of_block(part: slice) -> Block:
         whole = _all_values(fitted, rows[part])
@@ -260,10 +258,9 @@ def _new_rows(
         )
 
     def of_block(part: slice) -> Block:
-        stop = min(part.stop, n_rows)
-        first, last = np.searchsorted(rows, [part.start, stop])
+        first, last = np.searchsorted(rows, [part.start, part.stop])
         seen = rows[first:last] - part.start, cols[first:last]
-        shape = stop - part.start, completer._shape[1]
+        shape = part.stop - part.start, completer._shape[1]
         cells = dense(shape, *seen, values[first:last])
         whole = torch.from_numpy(completer._model_values(cells, everywhere=True))
         return whole.nan_to_num(nan=-torch.inf), seen
@@ -282,12 +279,8 @@ def _read_ratings(
         for column, value in zip(users, values, strict=True):
             if np.isnan(value):
                 raise ValueError(f"users has no value of {column!r}; leave it out.")
-        known = np.ones(len(users), bool)
-        if ids is not None:
-            cols = positions(ids[1], list(users), "columns of users", otherwise)
-            known = cols >= 0
-        else:
-            cols = check_index(list(users), n_cols, "columns of users")
+        cols = _positions(completer, 1, list(users), "columns of users", otherwise)
+        known = cols >= 0
         users = Entries.from_triplets(
             np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
         )

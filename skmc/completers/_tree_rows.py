@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import torch
 
 from skmc.base import Completion, Fitted
 from skmc.cells import Scaling
 from skmc.completers._forests import Forest, Models, predict
+from skmc.completers._units import standardized, undone
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -88,9 +88,12 @@ class FittedTrees(Completion):
 
 def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
     """Standardized cells in the precision of scikit-learn's trees."""
-    scaled = scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
-    scaled = np.where(np.isnan(cells), np.nan, scaled)
-    return np.clip(scaled, -LARGEST, LARGEST).astype(np.float32)
+    return single(standardized(cells.astype(float), scaling))
+
+
+def single(cells: np.ndarray) -> np.ndarray:
+    """Cells in the precision of scikit-learn's trees."""
+    return np.clip(cells, -LARGEST, LARGEST).astype(np.float32)
 
 
 def expected(cells: np.ndarray, scaling: Scaling, linear: Fitted | None) -> np.ndarray:
@@ -99,10 +102,6 @@ def expected(cells: np.ndarray, scaling: Scaling, linear: Fitted | None) -> np.n
         return np.zeros(cells.shape)
     values = linear.predict(cells, everywhere=True).astype(float)
     return scaled(values, scaling).astype(float)
-
-
-def undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
-    return scaling.undo(torch.from_numpy(scaled)).numpy()
 
 
 def filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -12,11 +12,12 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
-from skmc.cells import Container, Given, Observed, Priors, Scaling
+from skmc.cells import Container, Given
 from skmc.compatibility import Interval
-from skmc.completers._chain import ChainRows, scaled
+from skmc.completers._chain import ChainRows
 from skmc.completers._chains import Chains
 from skmc.completers._tree_rows import FittedTrees
+from skmc.completers._units import standardized
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, time_limit
@@ -144,15 +145,13 @@ class ChainedCompleter(BaseCompleter):
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         n_tasks = self.max_iter + -(-self.n_draws // N_CHAINS)
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
-            return self._fit_chains(given.matrix, given.statistics, tasks)
+            return self._fit_chains(given, tasks)
 
-    def _fit_chains(
-        self, cells: np.ndarray, priors: Priors, tasks: FitTasks
-    ) -> Outcome:
+    def _fit_chains(self, given: Given, tasks: FitTasks) -> Outcome:
+        cells, priors = given.matrix, given.statistics
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
-        values = torch.from_numpy(np.array(cells, float))
-        scaling = Scaling.of(Observed(values, ~torch.isnan(values)), "columns")
-        X = scaled(cells, scaling)
+        scaling = given.data.to(torch.float64).scaling_of("columns")
+        X = standardized(cells.astype(float), scaling)
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         groups = self._groups(missing, varies)

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.metaestimators import available_if
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
-from skmc.cells import Given, Observed, Priors, Scaling
+from skmc.cells import Given, Priors
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
     FOLDS,
@@ -26,8 +26,8 @@ from skmc.completers._tree_rows import (
     expected,
     filled,
     scaled,
-    undone,
 )
+from skmc.completers._units import undone
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import memory_of, seed_of
@@ -180,17 +180,13 @@ class TreesCompleter(BaseCompleter):
         self._refuse_too_large(given.statistics)
         n_tasks = given.statistics.shape[1] * self.max_iter
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
-            return self._fit_rounds(given.matrix, given.statistics, tasks)
+            return self._fit_rounds(given, tasks)
 
-    def _fit_rounds(
-        self, cells: np.ndarray, priors: Priors, tasks: FitTasks
-    ) -> Outcome:
-        values = torch.from_numpy(np.array(cells, float))
-        data = Observed(values, ~torch.isnan(values))
-        scaling = Scaling.of(data, "columns")
+    def _fit_rounds(self, given: Given, tasks: FitTasks) -> Outcome:
+        cells, priors = given.matrix, given.statistics
+        scaling = given.data.to(torch.float64).scaling_of("columns")
         X = scaled(cells, scaling)
-        varies = scaling.scale.numpy().ravel() > 0
-        varies &= priors.varies
+        varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
         own = np.arange(len(cells))
         linear = None

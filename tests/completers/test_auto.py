@@ -30,11 +30,11 @@ from skmc import (
     patterns,
 )
 from skmc.completers import Size
+from skmc.completers._units import units_of
 from skmc.completers.auto import _candidates, _cross_fit, _fit
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
-from skmc.completers.auto._units import units_of
 from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint

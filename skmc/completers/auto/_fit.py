@@ -13,14 +13,13 @@ from sklearn.base import clone
 from skmc import patterns
 from skmc.base import Outcome, known_of_rows, warn_user
 from skmc.cells import Entries, Given
+from skmc.completers._units import standardized, units_of
 from skmc.completers.auto._candidates import informed, selected
 from skmc.completers.auto._cold import Cold
-from skmc.completers.auto._combination import combined, reconstruction
 from skmc.completers.auto._cross_fit import CrossFit, Trial
-from skmc.completers.auto._fitted import FittedStack, Stack
+from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
 from skmc.completers.auto._report import leaderboard, verdict
 from skmc.completers.auto._spread import Spread
-from skmc.completers.auto._units import standardized, units_of
 from skmc.completers.costs import Cost, Size
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, seconds_left, time_limit
@@ -69,13 +68,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         for trial in members:
             completers[trial.name] = _last_fit(trial, race, end, whole, sample)
             last.done(trial.name)
-    scaled = whole.cells
-    values = combined(completers, weights, scaled, scaling, reconstruction)
-    values = priors.fill(cells, values)
+    stack = Stack(completers, list(weights), scaling)
+    values = priors.fill(cells, stack.combined(cells, reconstruction))
     if cold.rows.any():
-        values[cold.rows] = combined(
-            completers, cold_weights, scaled, scaling, reconstruction
-        )[cold.rows]
+        own = Stack(completers, list(cold_weights), scaling)
+        values[cold.rows] = own.combined(cells, reconstruction)[cold.rows]
     found = [(t.name, w) for t, w in zip(race.members, stacking.common, strict=True)]
     attributes = {
         "weights_": {name: float(weight) for name, weight in found},
@@ -88,7 +85,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         statistics=priors,
         completion=values.astype(cells.dtype),
         index=RowIndex(cells),
-        row_map=Stack(completers, list(weights), scaling),
+        row_map=stack,
         whole_answer=bool(cold.rows.any()),
         spread=Spread.of(
             stacking.residuals,

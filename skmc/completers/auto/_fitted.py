@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +10,10 @@ import numpy as np
 
 from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
-from skmc.completers.auto._combination import (
-    combined,
-    own_values,
-    reconstruction,
-    variance_of,
-)
+from skmc.completers._units import standardized, undone
 from skmc.completers.auto._spread import Spread
-from skmc.completers.auto._units import standardized
+
+Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
 
 
 @dataclass(eq=False)
@@ -41,19 +37,46 @@ class Stack:
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         return self.combined(cells, own_values)
 
-    def combined(
-        self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def combined(self, cells: np.ndarray, values: Values) -> np.ndarray:
         """The weighted sum of ``values(completer, scaled)``, in the data's units."""
-        scaled = standardized(cells, self.scaling)
-        return combined(self.completers, self.weights, scaled, self.scaling, values)
+        total = np.zeros(cells.shape)
+        for weight, value in self._members(cells, values):
+            total += weight * value
+        return undone(total, self.scaling)
 
-    def variance(
-        self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def variance(self, cells: np.ndarray, values: Values) -> np.ndarray:
         """The weighted variance of ``values(completer, scaled)``, in scaled units."""
+        mean, square = np.zeros(cells.shape), np.zeros(cells.shape)
+        total = np.zeros(cells.shape[1])
+        for weight, value in self._members(cells, values):
+            total += weight
+            off = value - mean
+            mean += weight / np.where(total > 0, total, 1) * off
+            square += weight * off * (value - mean)
+        return square
+
+    def _members(
+        self, cells: np.ndarray, values: Values
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Weights and values of each member."""
         scaled = standardized(cells, self.scaling)
-        return variance_of(self.completers, self.weights, scaled, values)
+        for completer, weight in zip(
+            self.completers.values(), self.weights, strict=True
+        ):
+            yield weight, values(completer, scaled)
+
+
+def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
+    """The completer's values for the matrix to complete."""
+    if isinstance(completer, BaseCompleter) and completer._shape == scaled.shape:
+        return completer.reconstruction_
+    return own_values(completer, scaled)
+
+
+def own_values(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
+    if isinstance(completer, BaseCompleter):
+        return completer._fitted.predict(scaled, not completer.keep_observed)
+    return np.asarray(completer.transform(scaled))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -11,8 +11,8 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc.cells import Observed, Scaling
+from skmc.completers._units import standardized, undone
 from skmc.completers.auto._spread import Spread
-from skmc.completers.auto._units import standardized
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.completers.series._grid import TimeGrid
 from skmc.completers.series._members import SeasonalMean
@@ -106,7 +106,7 @@ class FittedSeries:
         scaled = standardized(_placed(table.cells, at, span), self.scaling)
         weights = self.stack.later if later else self.stack.own
         values, std = self.stack.predict(scaled, span.start, weights)
-        values = self.scaling.undo(torch.from_numpy(values)).numpy()
+        values = undone(values, self.scaling)
         std = std * self.scaling.scale.numpy()
         at = at - span.start
         return values[at], std[at], weights.spread

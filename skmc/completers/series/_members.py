@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import gen_batches
 
 from skmc.completers.series._windows import Span, Windows
 
@@ -124,9 +125,8 @@ class Windowed:
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
         span, flat = Span(start, *cells.shape), _flat(cells)
         n_own, found = self.windows.n_own(span), np.full(len(flat), np.nan)
-        every = np.arange(self.windows.n_rows(span))
-        for first in range(0, len(every), CHUNK):
-            place = self.windows.places(every[first : first + CHUNK], span)
+        for chunk in gen_batches(self.windows.n_rows(span), CHUNK):
+            place = self.windows.places(np.arange(chunk.start, chunk.stop), span)
             M, own = flat[place], place[:, :n_own]
             lost = np.isnan(M[:, :n_own]) & (own < cells.size)
             asked = lost.any(1) & ~np.isnan(M[:, self.used]).all(1)

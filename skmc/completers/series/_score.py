@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skmc.cells import Container
-from skmc.completers.auto._units import standardized
+from skmc.completers._units import standardized
 from skmc.completers.series._stack import HELD_OUT
 from skmc.metrics import nmae
 from skmc.patterns import moved_gaps
