@@ -64,8 +64,7 @@ class Conditional(Fitted):
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         which, at = np.unique(rows, return_inverse=True)
-        values: np.ndarray = self._expected(self.in_memory()[which])[at, cols]
-        return values
+        return self._expected(self.in_memory()[which])[at, cols]
 
     def _expected(self, cells: np.ndarray) -> np.ndarray:
         return self.rows(cells).astype(cells.dtype)
@@ -128,8 +127,7 @@ def _drawn(
     observed cells.
     """
     z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
-    drawn: Tensor = z + model(scores - z + model.mean, seen) - model.mean
-    return drawn
+    return z + model(scores - z + model.mean, seen) - model.mean
 
 
 def em(ridge: float, rank: int | None, start: Any) -> Solver:

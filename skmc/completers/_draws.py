@@ -35,14 +35,12 @@ class FittedDraws(RowModels):
     def left(self) -> np.ndarray:
         """Expectations of the rows' factors in each draw."""
         rows = torch.arange(self.statistics.shape[0])
-        found: np.ndarray = joined_rows(list(self._factors_of(rows))).numpy()
-        return found
+        return joined_rows(list(self._factors_of(rows))).numpy()
 
     @property
     def right(self) -> np.ndarray:
         """The columns' factors in each draw."""
-        found: np.ndarray = joined_cols(self.models).numpy()
-        return found
+        return joined_cols(self.models).numpy()
 
     def _cells_of(self, rows: Tensor) -> SparseObserved:
         """The scaled cells of some rows of the fit."""

@@ -235,5 +235,4 @@ def als(
         "start_biases": biases,
         "start_cols": cols,
     }
-    solver: ALS = completer.storages[type(data)](start, weight, **options)
-    return solver
+    return completer.storages[type(data)](start, weight, **options)

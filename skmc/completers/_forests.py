@@ -135,8 +135,7 @@ class Forest(Trees):
         A leaf holds the rows that no split separates, mostly a single one.
         """
         roots = self.roots[rng.randint(len(self.roots), size=X.shape[:2])]
-        values: np.ndarray = self.thresholds[self.leaves(X, roots)]
-        return values
+        return self.thresholds[self.leaves(X, roots)]
 
     def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         node = self.leaves(X)

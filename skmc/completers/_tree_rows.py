@@ -75,8 +75,7 @@ class FittedTrees(Completion):
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
         """Draw completed rows, (n_samples, n_rows, n_cols)."""
-        found: np.ndarray = self.row_map.sample(cells, n_samples, rng)
-        return found
+        return self.row_map.sample(cells, n_samples, rng)
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # Trees that were trained on a fitted row have seen the cells that are hidden

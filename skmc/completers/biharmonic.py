@@ -136,5 +136,4 @@ def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
     values = np.where(mask[:, :, None], 0, picture)
     # The function fails for a mask that is not contiguous.
     mask = np.ascontiguousarray(mask)
-    filled: np.ndarray = inpaint_biharmonic(values, mask, channel_axis=-1)
-    return filled
+    return inpaint_biharmonic(values, mask, channel_axis=-1)

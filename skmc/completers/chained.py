@@ -212,8 +212,7 @@ class ChainedCompleter(BaseCompleter):
         ndarray of shape (n_samples, n_features)
             0 in observed cells. All columns of ``X`` are included; empty ones have NaN.
         """
-        std: np.ndarray = self._of_draws(X, lambda draws: draws.std(0, ddof=1)[None])[0]
-        return std
+        return self._of_draws(X, lambda draws: draws.std(0, ddof=1)[None])[0]
 
     def predict_interval(
         self, X: Container, level: float = 0.9

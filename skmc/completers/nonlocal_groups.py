@@ -218,8 +218,7 @@ class NonlocalCompleter(IterativeCompleter):
         known = pixels(observed, self.channels).any(2)
         cells = np.where(known, 0.0, np.nan)
         drawn = patterns.like_missing(cells, share, random_state=seed)
-        hidden: np.ndarray = np.repeat(drawn, self.channels, axis=1) & observed
-        return hidden
+        return np.repeat(drawn, self.channels, axis=1) & observed
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.patch_size != "auto":

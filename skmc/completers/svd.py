@@ -148,8 +148,7 @@ class SVDCompleter(IterativeCompleter):
         return {"rank": choose_rank(self.rank, data, trials)}
 
     def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
-        solver: Solver = self.storages[type(data)](data, params)
-        return solver
+        return self.storages[type(data)](data, params)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         if given.read is not None:
@@ -199,8 +198,7 @@ class SVDCompleter(IterativeCompleter):
 
 def _stream(fitted: Any, rank: int) -> RowStream:
     if "stream" in fitted.warm:
-        stream: RowStream = fitted.warm["stream"]
-        return stream
+        return fitted.warm["stream"]
     whole = torch.from_numpy(fitted.completion).double()
     whole = fitted.row_map.scaling.standardise(whole)
     # Cells that are filled with means do not have low rank.

@@ -82,5 +82,4 @@ def with_known(given: Given, known: Mapping[str, Any]) -> Given:
 def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     """Normalize columns to sum one; ``otherwise`` replaces columns of zeros."""
     weights = np.where(weights.sum(0) > 0, weights, otherwise)
-    normalized: np.ndarray = weights / weights.sum(0)
-    return normalized
+    return weights / weights.sum(0)

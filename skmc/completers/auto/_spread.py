@@ -65,8 +65,7 @@ class Spread:
 
     def deviations(self, variances: np.ndarray) -> np.ndarray:
         """Return :math:`u_{ij}` from :math:`v_{ij}`, of shape (n_rows, n_cols)."""
-        found: np.ndarray = np.hypot(self.std, np.sqrt(variances))
-        return found
+        return np.hypot(self.std, np.sqrt(variances))
 
     def quantile(self, level: float) -> float:
         """Return ``q`` for intervals with the share ``level`` of the cells."""

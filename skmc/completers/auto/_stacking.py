@@ -146,5 +146,4 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
         return np.full(n, 1 / n)
     L = np.linalg.cholesky(G / unit + JITTER * np.eye(n))
     found, _ = nnls(np.vstack([L.T, np.ones(n)]), np.append(np.zeros(n), 1.0))
-    weights: np.ndarray = found / found.sum()
-    return weights
+    return found / found.sum()

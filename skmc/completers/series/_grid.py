@@ -186,5 +186,4 @@ def _monthly(ticks: np.ndarray) -> bool:
 def _counts(ticks: np.ndarray, unit: str) -> np.ndarray:
     if unit == "M":
         ticks = ticks.astype("M8[M]")
-    counts: np.ndarray = ticks.astype(np.int64)
-    return counts
+    return ticks.astype(np.int64)

@@ -78,8 +78,7 @@ class SeasonalMean:
         return self
 
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
-        found: np.ndarray = self.means[(start + np.arange(len(cells))) % self.period]
-        return found
+        return self.means[(start + np.arange(len(cells))) % self.period]
 
 
 @dataclass

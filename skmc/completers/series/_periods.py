@@ -87,8 +87,7 @@ def autocorrelation(cells: np.ndarray) -> np.ndarray:
 
     def of_pairs(values: np.ndarray) -> np.ndarray:
         power = np.square(np.abs(fft.rfft(values, size, axis=0))).sum(1)
-        found: np.ndarray = fft.irfft(power, size)[: len(cells) // 2 + 1]
-        return found
+        return fft.irfft(power, size)[: len(cells) // 2 + 1]
 
     counts = np.rint(of_pairs(seen.astype(float)))
     return np.where(counts > 0, of_pairs(z) / np.maximum(counts, 1), 0.0)
