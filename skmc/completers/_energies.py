@@ -69,7 +69,8 @@ def learned_energy(
     them, the first neighbors are the nearest in ``fill()``.
     """
     k = transform.n_items(*data.shape)
-    name, every = transform.name, params.laplacian_every
+    name = transform.name
+    shared = transform, weight, params.adjacency, params.laplacian_every
     n_neighbors = n_neighbors_of(params.neighbors, k)
     if n_neighbors is None:
         refuse_large_laplacian(
@@ -78,28 +79,18 @@ def learned_energy(
             "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
             "to 0",
         )
-        W = rng.uniform(k, k, k**-0.5)
-        return AdaptiveDirichletEnergy(W, transform, weight, params.adjacency, every)
+        return AdaptiveDirichletEnergy(rng.uniform(k, k, k**-0.5), *shared)
     n_edges = n_neighbors + 1
     W = rng.uniform(k, n_edges, n_edges**-0.5)
     if name + EDGES in warm:
         resumed = warm[name + EDGES].to(data.values.device)
-        return NeighborDirichletEnergy(
-            W, resumed, transform, weight, params.adjacency, every
-        )
+        return NeighborDirichletEnergy(W, resumed, *shared)
     items = transform(fill())
     n_directions = directions_of(k, n_neighbors)
     directions = rng.normal(n_directions, items.shape[-1], 1.0).to(items.device)
-    return NeighborDirichletEnergy(
-        W,
-        nearest(items, n_neighbors, directions),
-        transform,
-        weight,
-        params.adjacency,
-        every,
-        directions,
-        (params.max_iter // 4, params.max_iter // 2),
-    )
+    edges = nearest(items, n_neighbors, directions)
+    refresh = params.max_iter // 4, params.max_iter // 2
+    return NeighborDirichletEnergy(W, edges, *shared, directions, refresh)
 
 
 def fixed_energy(

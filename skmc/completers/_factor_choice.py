@@ -101,16 +101,16 @@ class _Search:
         train, _ = self.trials.cells
         for rank, weight in steps:
             # The maps of linear priors begin at zero, so their trials begin anew.
-            again = last is not None and not any(train.sides)
-            start = _resized(last, rank, train) if again else None
+            start = None
+            if last is not None and not any(train.sides):
+                start = _resized(last, rank, train)
             side = weight * self.per_ridge if self.side is None else self.side
             rng = self.trials.rng
             solver = als(self.completer, train, rank, weight, side, rng, start)
             sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[start is not None]
             sweeps = min(self.completer.max_iter, sweeps)
             solution = self.trials.run(solver, max_iter=sweeps)
-            left, right = solution.X.left, solution.X.right
-            factors = left[:, :-1], torch.cat([right[:, :rank], right[:, -1:]], 1)
+            factors = last_factors(solution.X, rank, row_biases=True)
             last = _Trial(self.trials.error(solution), rank, weight, side, factors)
             if self.best is None or last.error < self.best.error:
                 self.best, failures = last, 0
@@ -155,15 +155,13 @@ class _Search:
                 break
 
 
-def _resized(
-    last: _Trial | None, rank: int, data: SparseObserved
-) -> tuple[Tensor, Tensor]:
+def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
     """Factors of a trial with more or fewer components.
 
     The components with the largest singular values are kept. New ones, and those that
     have vanished under a larger weight, are NaN in the rows.
     """
-    assert last is not None and last.factors is not None
+    assert last.factors is not None
     (U, b), (V, c) = ((W[:, :-1], W[:, -1:]) for W in last.factors)
     if rank < last.rank:
         (Q, R), (P, S) = torch.linalg.qr(U), torch.linalg.qr(V)
@@ -226,13 +224,14 @@ def als(
         start = torch.where(known.isnan(), drawn(), known)
     elif not explicit:
         start = _spectral(data, drawn())
-    options: dict[str, Any] = {
-        "row_biases": explicit and completer.biases in ("both", "rows"),
-        "col_biases": explicit and completer.biases in ("both", "columns"),
-        "per_cell": completer.per_cell,
-        "implicit": not explicit,
-        "link_weight": side,
-        "start_biases": biases,
-        "start_cols": cols,
-    }
-    return completer.storages[type(data)](start, weight, **options)
+    return ALS(
+        start,
+        weight,
+        row_biases=explicit and completer.biases in ("both", "rows"),
+        col_biases=explicit and completer.biases in ("both", "columns"),
+        per_cell=completer.per_cell,
+        implicit=not explicit,
+        link_weight=side,
+        start_biases=biases,
+        start_cols=cols,
+    )

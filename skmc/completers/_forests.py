@@ -181,21 +181,19 @@ def train(
     def trained(col: int) -> Forest | Fitted | None:
         if time.perf_counter() >= end and col != cols[0]:
             return None
-        with threads_for(work):
-            return grown(col)
-
-    def grown(col: int) -> Forest | Fitted:
+        y, n_trees = X[:, col], completer.n_estimators
         others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
-        if completer.estimator == "extra_trees":
-            rng = np.random.RandomState(seeds[col])
-            return Forest.grown(inputs, X[:, col], others, completer.n_estimators, rng)
-        seen = ~np.isnan(X[:, col])
-        others = others[_varies(inputs[np.ix_(seen, others)])]
-        regressor = _regressor(completer, int(seeds[col]))
-        if not len(others):
-            regressor = DummyRegressor()
-        regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
-        return Fitted(regressor, others)
+        with threads_for(work):
+            if completer.estimator == "extra_trees":
+                rng = np.random.RandomState(seeds[col])
+                return Forest.grown(inputs, y, others, n_trees, rng)
+            seen = ~np.isnan(y)
+            others = others[_varies(inputs[np.ix_(seen, others)])]
+            regressor = _regressor(completer, int(seeds[col]))
+            if not len(others):
+                regressor = DummyRegressor()
+            regressor.fit(inputs[np.ix_(seen, others)], y[seen])
+            return Fitted(regressor, others)
 
     cols = np.flatnonzero(varies).tolist()
     if len(cols) < 2:

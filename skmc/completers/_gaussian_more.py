@@ -37,15 +37,15 @@ def fit_more(
             model = total.gaussian(self.lambda_ridge_, scales[0].square())
             answers = Conditional(given.statistics, model, marginals, cells, total)
             found = learned(answers)
-            return found.pop("_fitted"), found
-        start = rescaled(fitted, given.scaling, cells.shape[1])
-        solution = solve(
-            em(self.lambda_ridge_, self.rank_, start),
-            given.data,
-            max_iter=STEPS_MORE,
-            check_every=STEPS_MORE,
-        )
-    found = self._attributes(given, solution.outputs)
+        else:
+            start = rescaled(fitted, given.scaling, cells.shape[1])
+            solution = solve(
+                em(self.lambda_ridge_, self.rank_, start),
+                given.data,
+                max_iter=STEPS_MORE,
+                check_every=STEPS_MORE,
+            )
+            found = self._attributes(given, solution.outputs)
     return found.pop("_fitted"), found
 
 

@@ -8,10 +8,8 @@ import torch
 from skmc.cells import Observed, Scaling
 
 
-def units_of(cells: np.ndarray) -> Scaling:
+def units_of(data: Observed) -> Scaling:
     """The scaling of columns with different units; otherwise no scaling."""
-    values = torch.from_numpy(np.array(cells, order="C"))
-    data = Observed(values, ~torch.isnan(values))
     scaling = Scaling.of(data, "auto")
     if (scaling.scale == scaling.scale[:, :1]).all():
         return Scaling.of(data, None)

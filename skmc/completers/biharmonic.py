@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 
 import numpy as np
 import torch
 
-from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome
-from skmc.cells import Given, Priors, pixels
+from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome, ScaledRows
+from skmc.cells import Given, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.loop import FitTasks
-from skmc.new_rows import Deferred, FoldIn, RowIndex
+from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Count
 
 
@@ -87,40 +87,28 @@ class BiharmonicCompleter(BaseCompleter):
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y):
-            return self._inpaint(given.matrix, given.statistics)
-
-    def _inpaint(self, cells: np.ndarray, statistics: Priors) -> Outcome:
-        picture = pixels(cells, self.channels).astype(float)
-        mask = np.isnan(picture)
-        if (mask == mask[:, :, :1]).all():
-            filled = _inpainted(picture, mask[:, :, 0])  # one factorization for all
-        else:
-            filled = np.full(picture.shape, statistics.mean)
-            for k in np.flatnonzero(~mask.all((0, 1))):
-                one = slice(k, k + 1)
-                filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
+            filled = self._inpainted(given)
+        cells, statistics = given.matrix, given.statistics
         whole = filled.reshape(cells.shape).astype(cells.dtype)
         # The row space takes longer than the fit, so it is computed at the first new
         # row.
-        rows = _Folded(Deferred(FoldIn.of, torch.from_numpy(whole), *_tensors(cells)))
+        fold_in = FoldIn.later(torch.from_numpy(whole), given.data)
+        unscaled = given.data.scaling_of(None).to(torch.float64)
+        rows = ScaledRows(unscaled, np.ones(cells.shape[1], bool), fold_in)
         index = RowIndex(cells)
         return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
 
-
-@dataclass(eq=False)
-class _Folded:
-    """Completion of new rows in the row space of the completed picture."""
-
-    fold_in: Deferred
-
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        return self.fold_in(*_tensors(cells)).numpy()
-
-
-def _tensors(cells: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values, zero where missing, and the mask of the observed cells."""
-    values = torch.from_numpy(cells.astype(float))
-    return values.nan_to_num(0), ~torch.isnan(values)
+    def _inpainted(self, given: Given) -> np.ndarray:
+        """Fill the channels, all at once if they have the same holes."""
+        picture = pixels(given.matrix, self.channels).astype(float)
+        mask = np.isnan(picture)
+        if (mask == mask[:, :, :1]).all():
+            return _inpainted(picture, mask[:, :, 0])
+        filled = np.full(picture.shape, given.statistics.mean)
+        for k in np.flatnonzero(~mask.all((0, 1))):
+            one = slice(k, k + 1)
+            filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
+        return filled
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:

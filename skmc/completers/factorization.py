@@ -28,7 +28,7 @@ from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import ALS, Solver
+from skmc.solvers import Solver
 
 
 class FactorizationCompleter(IterativeCompleter):
@@ -198,7 +198,7 @@ class FactorizationCompleter(IterativeCompleter):
     similar_items = similar_items
     partial_fit = partial_fit
     _choose = choose_all
-    storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: ALS}
+    storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
     advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)

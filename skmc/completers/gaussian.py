@@ -252,10 +252,7 @@ class GaussianCompleter(IterativeCompleter):
 
     def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         make = self.storages[type(data)]
-        solver: Solver = make(
-            params.lambda_ridge, params.rank, getattr(params, "_start", None)
-        )
-        return solver
+        return make(params.lambda_ridge, params.rank, getattr(params, "_start", None))
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = given.data.shape[1]

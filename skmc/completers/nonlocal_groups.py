@@ -234,25 +234,22 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
         """Make a solver that starts from the completion at half the size."""
-        solver = self._rounds(side, _n_rounds(data, side, self.channels, horizon))
+        _check(self.window, self.threshold, self.min_threshold)
+        solver = NonlocalLowRank(
+            side,
+            self.group_size,
+            self.window // 2,
+            min(self.stride, side),
+            threshold=(self.threshold, self.min_threshold),
+            horizon=_n_rounds(data, side, self.channels, horizon),
+            channels=self.channels,
+        )
         coarse = solver.coarser(data)
         if coarse is None:
             return solver
         above = self._solver(coarse, side, horizon)
         completed = solve_part(above, coarse, max_iter=horizon, tol=self.tol)
         return solver.started(data, completed.X)
-
-    def _rounds(self, side: int, horizon: int) -> NonlocalLowRank:
-        _check(self.window, self.threshold, self.min_threshold)
-        return NonlocalLowRank(
-            side,
-            self.group_size,
-            self.window // 2,
-            min(self.stride, side),
-            threshold=(self.threshold, self.min_threshold),
-            horizon=horizon,
-            channels=self.channels,
-        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         """Use the held-out cells in a few more rounds, at the threshold reached."""

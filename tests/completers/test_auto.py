@@ -29,6 +29,7 @@ from skmc import (
     TreesCompleter,
     patterns,
 )
+from skmc.cells import Given
 from skmc.completers import Size
 from skmc.completers._units import units_of
 from skmc.completers.auto import _candidates, _cross_fit, _fit
@@ -628,7 +629,7 @@ def test_flat_and_rough_columns_of_a_picture_have_one_unit():
     picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
     table = picture[:, np.random.RandomState(0).permutation(50)]
     for cells, one in ((picture, True), (table, False)):
-        scale = units_of(cells).scale
+        scale = units_of(Given.of_matrix(cells).data).scale
         assert bool((scale == scale[:, :1]).all()) == one
 
 

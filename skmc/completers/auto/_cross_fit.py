@@ -227,10 +227,9 @@ class CrossFit:
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
         stacking = self._stacking()
-        while True:
-            if self._keep(stacking.columns.mean(0)):
-                return stacking
+        while not self._keep(stacking.columns.mean(0)):
             stacking = self._stacking([stacking.prior_cells])
+        return stacking
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""

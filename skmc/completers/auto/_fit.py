@@ -45,7 +45,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
-    scaling = units_of(cells)
+    scaling = units_of(given.data)
     whole = sample = _Sample(standardized(cells, scaling), known)
     seed = seed_of(completer.random_state)
     if len(cells) > MAX_ROWS:
