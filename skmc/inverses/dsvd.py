@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import cast
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from skmc.inverses.checks import check_count, check_matrix, check_number
 from skmc.inverses.dsvd_steps import objective, random_orthonormal, scaled, step_of_side
 from skmc.inverses.inverse import LDMinv
-from skmc.inverses.inverse_training import Best
+from skmc.inverses.inverse_training import descend
 from skmc.inverses.stiefel import check_orthonormal
 from skmc.inverses.unrolled import unrolled
 from skmc.linalg import SVD
@@ -194,35 +193,20 @@ class DSVD(nn.Module):
         count, m, n = matrices.shape
         r, size = min(m, n), min(batch_size, count)
         generator = generator or torch.Generator().manual_seed(SEED)
-        track = Best(self.steps.detach().clone())
-        self.history_ = track.history
-        for iteration in range(max_iter):
+        self.history_ = []
+
+        def loss_at() -> Tensor:
             chosen = torch.randperm(count, generator=generator)[:size]
             M = scaled(matrices[chosen.to(matrices.device)])
             U = random_orthonormal((size, m, r), M, generator)
             V = random_orthonormal((size, n, r), M, generator)
-            with torch.enable_grad():
-                losses = [
-                    objective(M, U, V).mean()
-                    for U, V in self._layers(M, U, V, _trained_inverse)
-                ]
-                loss = torch.stack(losses).mean()
-            value = float(loss.detach())
-            if not track(value, self.steps):
-                warnings.warn(
-                    f"Training diverged at iteration {iteration}; the best steps so "
-                    f"far are kept. Lower lr={lr:g}.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-                with torch.no_grad():
-                    self.steps.copy_(track.best)
-                break
-            (gradient,) = torch.autograd.grad(loss, self.steps)
-            with torch.no_grad():
-                self.steps.sub_(lr * gradient)
-            if callback is not None:
-                callback(iteration, value)
+            losses = [
+                objective(M, U, V).mean()
+                for U, V in self._layers(M, U, V, _trained_inverse)
+            ]
+            return torch.stack(losses).mean()
+
+        descend(self.steps, loss_at, self.history_, max_iter, lr, callback=callback)
         return self
 
     def extra_repr(self) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from skmc.inverses.checks import check_count, check_matrix, check_number
-from skmc.inverses.inverse_training import Spectra, fit_gauss_newton, fit_sgd
+from skmc.inverses.inverse_training import Spectra, descend, fit_gauss_newton
 from skmc.inverses.unrolled import unrolled
 
+HALVED_EVERY = 300  # steps of "sgd"
 MAX_ITER = {"gauss-newton": 100, "sgd": 1200}
 
 
@@ -227,8 +230,15 @@ class LDMinv(nn.Module):
             best, self.history_ = fit_gauss_newton(start, spectra, max_iter)
         else:
             generator = generator or torch.Generator().manual_seed(0)
-            best, self.history_ = fit_sgd(
-                start, spectra, max_iter, lr, batch_size, generator
+            best, self.history_ = start.clone().requires_grad_(), []
+            descend(
+                best,
+                partial(spectra.loss, best, batch_size, generator),
+                self.history_,
+                max_iter,
+                lr,
+                halved_every=HALVED_EVERY,
+                otherwise=", or take solver='gauss-newton'",
             )
         with torch.no_grad():
             self.coefficients.copy_(best)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,7 +12,6 @@ from torch import Tensor
 from skmc.inverses.unrolled import norm_bound
 from skmc.linalg import GaussNewton, NormalEquations
 
-HALVED_EVERY = 300  # steps of stochastic gradient descent
 MARGIN = 0.1  # relative margin around the training values of t
 MAX_VALUES = 4096  # largest number of values of t
 RIDGE = 1e-8  # keeps coefficients below some thousands, for single precision
@@ -93,6 +93,31 @@ class Spectra:
             t = t * p
             errors.append((self.s * (1 - t)).square().sum(-1).mean())
         return torch.stack(errors)
+
+    def loss(
+        self, coefficients: Tensor, batch_size: int, generator: torch.Generator
+    ) -> Tensor:
+        """Half the mean of the errors of all layers, over a random batch.
+
+        Parameters
+        ----------
+        coefficients : Tensor of shape (depth, order)
+            Coefficients of the layers.
+        batch_size : int
+            Number of matrices drawn; all if there are fewer.
+        generator : torch.Generator
+            Source of the random batch.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        batch, n = self, len(self.s)
+        if n > batch_size:
+            chosen = torch.randperm(n, generator=generator)[:batch_size]
+            chosen = chosen.to(self.s.device)
+            batch = Spectra(self.s[chosen], self.t[chosen])
+        return batch.errors(coefficients).mean() / 2
 
     def normal_equations(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
         """Compute ``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
@@ -180,80 +205,62 @@ def fit_gauss_newton(
     return fit.x.view_as(start), history
 
 
-def fit_sgd(
-    start: Tensor,
-    spectra: Spectra,
+def descend(
+    parameter: Tensor,
+    loss_at: Callable[[], Tensor],
+    history: list[float],
     max_iter: int,
     lr: float,
-    batch_size: int,
-    generator: torch.Generator,
-) -> tuple[Tensor, list[float]]:
-    """Minimize the mean of squares by stochastic gradient descent.
+    *,
+    halved_every: float = math.inf,
+    otherwise: str = "",
+    callback: Callable[[int, float], None] | None = None,
+) -> None:
+    """Minimize a loss by gradient descent, in place.
+
+    If it diverges, a warning is raised in the name of the caller's caller, and the best
+    values are kept.
 
     Parameters
     ----------
-    start : Tensor of shape (depth, order)
-        Coefficients before the first step.
-    spectra : Spectra
-        Spectra of the training matrices.
+    parameter : Tensor
+        Unknowns.
+    loss_at : callable
+        Function that returns the loss of the current values.
+    history : list of float
+        List to which the loss before each step is appended.
     max_iter : int
         Number of steps.
     lr : float
         Learning rate of the first steps.
-    batch_size : int
-        Number of matrices drawn for each step; all if there are fewer.
-    generator : torch.Generator
-        Source of the random batches.
-
-    Returns
-    -------
-    coefficients : Tensor of shape (depth, order)
-    history : list of float
-        Loss before each step.
+    halved_every : int or inf
+        Number of steps after which the learning rate is halved.
+    otherwise : str
+        End of the warning, with another remedy than a lower ``lr``.
+    callback : callable, optional
+        Function that is called with the number of each step and its loss.
     """
-    trial = start.clone().requires_grad_()
-    n = len(spectra.s)
-    track = Best(start)
+    best, lowest, value = parameter.detach().clone(), math.inf, 0.0
     for step in range(max_iter):
-        batch = spectra
-        if n > batch_size:
-            chosen = torch.randperm(n, generator=generator)[:batch_size]
-            chosen = chosen.to(spectra.s.device)
-            batch = Spectra(spectra.s[chosen], spectra.t[chosen])
         with torch.enable_grad():
-            loss = batch.errors(trial).mean() / 2
-        if not track(float(loss.detach()), trial):
+            loss = loss_at()
+        value = float(loss.detach())
+        history.append(value)
+        if value < lowest:
+            best, lowest = parameter.detach().clone(), value
+        if not math.isfinite(value):
             warnings.warn(
-                f"Training diverged at step {step}; the best coefficients so far are "
-                f"kept. Lower lr={lr:g}, or take solver='gauss-newton'.",
+                f"Training diverged at step {step}; the best values so far are kept. "
+                f"Lower lr={lr:g}{otherwise}.",
                 RuntimeWarning,
                 stacklevel=3,
             )
-            return track.best, track.history
-        (gradient,) = torch.autograd.grad(loss, trial)
+            break
+        (gradient,) = torch.autograd.grad(loss, parameter)
         with torch.no_grad():
-            trial -= lr * 0.5 ** (step // HALVED_EVERY) * gradient
-    last = trial.detach()
-    return (last if last.isfinite().all() else track.best), track.history
-
-
-class Best:
-    """The parameters of lowest loss, and the history of losses.
-
-    Parameters
-    ----------
-    start : Tensor
-        Initial parameters.
-    """
-
-    def __init__(self, start: Tensor):
-        self.best = start
-        self.lowest = float("inf")
-        self.history: list[float] = []
-
-    def __call__(self, value: float, trial: Tensor) -> bool:
-        """Record parameters and their loss; return whether the loss is finite."""
-        self.history.append(value)
-        if value < self.lowest:
-            self.best, self.lowest = trial.detach().clone(), value
-        return math.isfinite(value)
+            parameter.sub_(lr * 0.5 ** (step // halved_every) * gradient)
+        if callback is not None:
+            callback(step, value)
+    if not (math.isfinite(value) and parameter.isfinite().all()):
+        with torch.no_grad():
+            parameter.copy_(best)
