@@ -124,27 +124,26 @@ class FoldIn:
         -------
         FoldIn
         """
+        X, values = completion.double(), values.double()
         # There may be few first new rows, whereas the fitted matrix is large.
-        with threads_for(work_of(completion.numel(), min(completion.shape))):
-            return cls._of(completion.double(), values.double(), mask)
-
-    @classmethod
-    def _of(cls, X: Tensor, values: Tensor, mask: Tensor) -> FoldIn:
-        whole = cls._row_space(X)
-        variance = whole.loadings.square().sum() / X.shape[1]
-        if variance <= 0 or len(X) < 4:
-            return replace(whole, noise=1e-4 * float(variance))
-        errors = torch.zeros(len(CHOSEN_FROM), dtype=X.dtype)
-        for part in (0, 1):
-            space = cls._row_space(X[1 - part :: 2])
-            rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
-            i, j = (torch.arange(size) for size in seen.shape)
-            hidden = seen & ((i[:, None] + j) % 4 == 0)
-            noises = [float(factor * variance) for factor in CHOSEN_FROM]
-            for k, guess in enumerate(space._completed(rows, seen & ~hidden, noises)):
-                errors[k] += ((guess - rows)[hidden] ** 2).sum()
-        factor = CHOSEN_FROM[errors.argmin()]
-        return replace(whole, noise=float(factor * variance))
+        with threads_for(work_of(X.numel(), min(X.shape))):
+            whole = cls._row_space(X)
+            variance = whole.loadings.square().sum() / X.shape[1]
+            if variance <= 0 or len(X) < 4:
+                return replace(whole, noise=1e-4 * float(variance))
+            errors = torch.zeros(len(CHOSEN_FROM), dtype=X.dtype)
+            for part in (0, 1):
+                space = cls._row_space(X[1 - part :: 2])
+                rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
+                i, j = (torch.arange(size) for size in seen.shape)
+                hidden = seen & ((i[:, None] + j) % 4 == 0)
+                noises = [float(factor * variance) for factor in CHOSEN_FROM]
+                for k, guess in enumerate(
+                    space._completed(rows, seen & ~hidden, noises)
+                ):
+                    errors[k] += ((guess - rows)[hidden] ** 2).sum()
+            factor = CHOSEN_FROM[errors.argmin()]
+            return replace(whole, noise=float(factor * variance))
 
     @classmethod
     def _row_space(cls, X: Tensor) -> FoldIn:

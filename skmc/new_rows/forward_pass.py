@@ -29,8 +29,12 @@ class ForwardPass:
     @torch.no_grad()
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, zero where ``mask`` is False."""
-        parts = values.split(max(1, BLOCK // self.widest))
-        return torch.cat([self.network(rows) for rows in parts])
+        size = max(1, BLOCK // self.widest)
+        parts = zip(values.split(size), mask.split(size), strict=True)
+        return torch.cat([self._complete(rows, seen) for rows, seen in parts])
+
+    def _complete(self, rows: Tensor, seen: Tensor) -> Tensor:
+        return self.network(rows)
 
 
 class LearnedInputs(ForwardPass):
@@ -57,12 +61,7 @@ class LearnedInputs(ForwardPass):
 
     steps, lr, weight = 100, 0.1, 0.1
 
-    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        size = max(1, BLOCK // self.widest)
-        parts = zip(values.split(size), mask.split(size), strict=True)
-        return torch.cat([self._fit(rows, seen) for rows, seen in parts])
-
-    def _fit(self, rows: Tensor, seen: Tensor) -> Tensor:
+    def _complete(self, rows: Tensor, seen: Tensor) -> Tensor:
         start = torch.where(seen, rows, self.network(rows))
         inputs = start.clone().requires_grad_()
         optimizer = torch.optim.Adam([inputs], lr=self.lr, fused=True)

@@ -159,9 +159,9 @@ class ALS(Solver):
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
         zero = partial(torch.zeros, dtype=data.dtype, device=data.device)
-        cols = zero(data.shape[1], rows.shape[1])
-        if self.start_cols is not None:
-            cols = self.start_cols
+        cols = self.start_cols
+        if cols is None:
+            cols = zero(data.shape[1], rows.shape[1])
         links = [
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
@@ -173,9 +173,8 @@ class ALS(Solver):
         return self._state(data, first, cols, pair, steps, dtype, 0, None)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
-        links = state.links
-        if links[0]:
-            links = self.objective.link(data, 0, state.rows, links[0]), links[1]
+        own, others = state.links
+        links = self.objective.link(data, 0, state.rows, own), others
         cols, steps = state.next_cols, state.steps
         dtype = _precision(data, self.residual(data, None, state))
         half = self._half(data, 0, state.rows, cols, links[0], steps[0], dtype)
@@ -231,8 +230,7 @@ class ALS(Solver):
         half-step, which is therefore computed here.
         """
         rows = half.factors
-        if links[1]:
-            links = links[0], self.objective.link(data, 1, cols, links[1])
+        links = links[0], self.objective.link(data, 1, cols, links[1])
         ahead = self._half(data, 1, cols, rows, links[1], steps[1], dtype)
         penalty = self.objective.weight * (half.penalty + ahead.penalty)
         for axis, maps in enumerate(links):

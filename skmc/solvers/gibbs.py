@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import Side, SparseObserved, SparseValues
+from skmc.cells import SparseObserved, SparseValues
 from skmc.linalg import LowRank, Randomness, RowModel
 from skmc.solvers.gibbs_draws import (
     Indicator,
@@ -181,11 +181,6 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             torch.ones_like(W[:, 0]) if self.heteroscedastic else None,
         )
 
-    def _sides(self, data: SparseObserved, T: SparseObserved) -> tuple[Side, ...]:
-        """Linear priors of the rows; that of ``implicit`` is the first."""
-        implicit = (Indicator(data, transposed=T),) if self.implicit else ()
-        return implicit + data.sides[0]
-
     def step(self, data: SparseObserved, state: GibbsState) -> GibbsState:
         rng, T = state.rng, data.T
         rows, *_ = self._draw(data, T, state.rows, state.cols, state.noise, rng)
@@ -195,13 +190,13 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         kept = state.kept
         if state.iteration >= self.n_burn_in:
             kept = [*kept, self._model(rows, cols, noise)]
-        return GibbsState(
+        return replace(
+            state,
             X=product(rows.W, cols.W),
             objective=misfit / 2,
             rows=rows,
             cols=cols,
             noise=noise,
-            rng=rng,
             iteration=state.iteration + 1,
             kept=kept,
         )
@@ -219,7 +214,10 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
 
         Also return the sum of squared residuals, without and with relative precisions.
         """
-        pairs = zip(self._sides(data, T), factors.links, strict=True)
+        sides = data.sides[0]
+        if self.implicit:  # its prior is the first
+            sides = (Indicator(data, transposed=T), *sides)
+        pairs = zip(sides, factors.links, strict=True)
         linked = [(side, *link) for side, link in pairs]
         means = [side.mean(B) for side, B, _ in linked]
         # The rows of B also have the precision of the factors, times p P.

@@ -112,7 +112,8 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
         for p, grad in zip(state.model.parameters(), state.grads, strict=True):
-            p.sub_(_align(state.lr, p) * grad)
+            missing = (1,) * (p.ndim - state.lr.ndim)
+            p.sub_(state.lr.view(state.lr.shape + missing) * grad)
         X, objective, grads = self._evaluate(state.model)
         lr = state.lr
         if self.lr is None:
@@ -142,7 +143,3 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         """
         parameters = list(current.model.parameters())
         return relative_slope(current.grads, parameters, [current.X], data)
-
-
-def _align(per_batch: Tensor, parameter: Tensor) -> Tensor:
-    return per_batch.view(per_batch.shape + (1,) * (parameter.ndim - per_batch.ndim))

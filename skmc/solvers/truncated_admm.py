@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -127,14 +127,14 @@ class TruncatedADMM(TruncatedNorm):
             T = torch.where(members, truncation(low, self.rank), T)
             rest = tail(torch.linalg.svdvals(X), self.rank)
             objective = torch.where(ended, rest, objective)
-        return ADMMState(
+        return replace(
+            state,
             X=X,
             objective=objective,
             low=low,
             T=T,
             n_inner=torch.where(ended, 0.0, state.n_inner + 1),
             dual=state.dual + data.residual(L) / state.tau[..., None, None],
-            tau=state.tau,
         )
 
     def _shrunk_from(self, data: Observed, state: ADMMState) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -105,7 +105,8 @@ class TruncatedAPGL(TruncatedNorm):
         members = ended[..., None, None]
         T = torch.where(members, truncation(low, self.rank), state.T)
         misfit = data.misfit(X)
-        return APGLState(
+        return replace(
+            state,
             X=X,
             objective=tail(low.s, self.rank) + 0.5 * state.weight * misfit,
             low=low,
@@ -113,7 +114,6 @@ class TruncatedAPGL(TruncatedNorm):
             n_inner=torch.where(ended, 0.0, state.n_inner + 1),
             Y=torch.where(members, X, state.momentum.extrapolate(X, state.X)),
             momentum=state.momentum.next.restart(ended),
-            weight=state.weight,
         )
 
     def grad(self, data: Observed, X: Tensor, T: Tensor, weight: Tensor) -> Tensor:
