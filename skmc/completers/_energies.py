@@ -60,16 +60,14 @@ def learned_energy(
     transform: Transform,
     weight: float | Tensor,
     rng: Randomness,
-    warm: Mapping[str, Tensor],
     fill: Callable[[], Tensor],
 ) -> Term:
     """The energy of items with a learned Laplacian.
 
-    ``warm`` has the graphs of the fit that a warm start resumes, by name. Without
-    them, the first neighbors are the nearest in ``fill()``.
+    A warm start resumes the graph of the last fit. Without one, the first neighbors
+    are the nearest in ``fill()``.
     """
     k = transform.n_items(*data.shape)
-    name = transform.name
     shared = transform, weight, params.adjacency, params.laplacian_every
     n_neighbors = n_neighbors_of(params.neighbors, k)
     if n_neighbors is None:
@@ -82,8 +80,9 @@ def learned_energy(
         return AdaptiveDirichletEnergy(rng.uniform(k, k, k**-0.5), *shared)
     n_edges = n_neighbors + 1
     W = rng.uniform(k, n_edges, n_edges**-0.5)
-    if name + EDGES in warm:
-        resumed = warm[name + EDGES].to(data.values.device)
+    warm = getattr(params.last, "warm", {})
+    if (name := transform.name + EDGES) in warm:
+        resumed = warm[name].to(data.values.device)
         return NeighborDirichletEnergy(W, resumed, *shared)
     items = transform(fill())
     n_directions = directions_of(k, n_neighbors)

@@ -204,25 +204,16 @@ class AIRCompleter(IterativeCompleter):
                 f"fixed_laplacians names {sorted(unknown)}, but the transforms are "
                 f"{[transform.name for transform, _ in weighted]}."
             )
-        warm = getattr(params.last, "warm", {})
         fill = cache(partial(first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
-                L = fixed.get(transform.name)
-                terms.append(
-                    learned_energy(
-                        params,
-                        data,
-                        transform,
-                        weight,
-                        rng.stream(number),
-                        warm,
-                        fill,
-                    )
-                    if L is None
-                    else fixed_energy(L, data, transform, weight)
-                )
+                L, own = fixed.get(transform.name), rng.stream(number)
+                if L is None:
+                    term = learned_energy(params, data, transform, weight, own, fill)
+                else:
+                    term = fixed_energy(L, data, transform, weight)
+                terms.append(term)
         width = params.width or min(*data.shape, MAX_WIDTH)
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Annotated, Any, Literal
 
 import torch
-from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed
@@ -176,9 +174,7 @@ class GradualNSRCompleter(IterativeCompleter):
             "max_iter, lower gamma, or let scaling standardize the data."
         )
 
-    def _row_map(
-        self, outputs: dict[str, Any], data: Observed
-    ) -> Callable[[Tensor, Tensor], Tensor]:
+    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return ForwardPass(outputs["network"])

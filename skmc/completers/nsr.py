@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
@@ -191,9 +189,7 @@ class NSRCompleter(IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return self._n_units(n_cols) / n_cols
 
-    def _row_map(
-        self, outputs: dict[str, Any], data: Observed
-    ) -> Callable[[Tensor, Tensor], Tensor]:
+    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         codes, X = outputs["codes"], outputs["X"]

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, Outcome, fit_with_sides, read_known, sample
 from skmc.cells import Container, Given
-from skmc.completers.auto import _intervals
 from skmc.completers.auto._candidates import MAX_TIME
 from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
@@ -20,7 +19,7 @@ from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
 from skmc.loop import FitTasks
 from skmc.parameters import Positive, Seed
-from skmc.tables import TakesTables
+from skmc.tables import TakesTables, numeric_deviations
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
@@ -188,8 +187,70 @@ class AutoCompleter(TakesTables):
         return outcome
 
     sample = sample
-    predict_std = _intervals.predict_std
-    predict_interval = _intervals.predict_interval
+
+    def predict_std(self, X: Container) -> np.ndarray:
+        r"""Standard deviation of the cells that `transform` returns.
+
+        At missing cells it is the square root of
+
+        .. math::
+
+            u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
+
+        where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
+        of the column; the error in all columns counts as ten of these cells.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Standard deviations; 0 in observed cells. NaN in non-numeric columns, and in
+            missing cells if no cells could be held out.
+        """
+        check_is_fitted(self)
+        std = self._fitted.deviations(self._read(X, reset=False))
+        return std if self._table is None else numeric_deviations(self._table, std)
+
+    def predict_interval(
+        self, X: Container, level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that contain a share ``level`` of the missing cells.
+
+        The half width is the deviation, see `predict_std`, times a quantile of the
+        errors on held-out cells in units of their deviations. The share holds on
+        average over cells that are missing like these, not for single cells.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+        level : float in (0, 1), default=0.9
+            Share of the missing cells.
+
+        Returns
+        -------
+        low : ndarray of shape (n_samples, n_features)
+        high : ndarray of shape (n_samples, n_features)
+            The interval of an observed cell is its value. With ``like_observed``, the
+            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        cells = self._read(X, reset=False)
+        half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
+        center = np.where(np.isnan(cells), self._model_values(cells), cells)
+        half[~np.isnan(cells)] = 0.0
+        return self._bound(center - half), self._bound(center + half)
+
+    def _bound(self, matrix: np.ndarray) -> np.ndarray:
+        if self._like is not None:
+            matrix = self._like.apply(matrix)
+        return matrix if self._table is None else self._table.numbers(matrix)
 
     @property
     def leaderboard_(self) -> Any:
