@@ -83,7 +83,7 @@ class Conditional(Fitted):
 
     def std(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviation of each cell, given the others in its row."""
-        std: np.ndarray = self.marginals.std(*self.given_others(cells))
+        std = self.marginals.std(*self.given_others(cells))
         std[:, self.statistics.empty_cols] = np.nan
         return std
 

@@ -113,7 +113,7 @@ class FittedDraws(RowModels):
             return whole, model.noise * (noise + own)
 
         std = _deviation(of_draw(model) for model in self.models)
-        found: np.ndarray = (std * self.scaling.scale).numpy()
+        found = (std * self.scaling.scale).numpy()
         found[:, self.statistics.empty_cols] = np.nan
         return found
 
@@ -139,9 +139,7 @@ class FittedDraws(RowModels):
         pairs = zip(self.models, self._factors_of(asked), strict=True)
         std = _deviation(of_draw(model, W) for model, W in pairs)
         scale = self.scaling.scale
-        found: np.ndarray = (
-            std * (scale[0, j] if scale.shape[1] > 1 else scale[0])
-        ).numpy()
+        found = (std * (scale[0, j] if scale.shape[1] > 1 else scale[0])).numpy()
         found[self.statistics.empty_cols[cols]] = np.nan
         return found
 

@@ -86,7 +86,7 @@ class Neighbors(Fitted):
                 needed=torch.ones_like(seen) if everywhere else ~seen,
                 leave_out=torch.from_numpy(leave_out).to(queries.device),
             )
-        return np.asarray(answer.cpu().numpy() * unit)
+        return answer.cpu().numpy() * unit
 
 
 def _tensors(

@@ -91,7 +91,7 @@ def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     >>> relu_layer(torch.ones(1, 2), weight, bias)
     tensor([[4., 0.]])
     """
-    return _ReluLayer.apply(X, weight, bias)  # type: ignore[no-any-return]
+    return _ReluLayer.apply(X, weight, bias)
 
 
 class _ReluLayer(torch.autograd.Function):

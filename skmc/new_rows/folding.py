@@ -42,7 +42,7 @@ class Deferred:
         if isinstance(state, tuple):
             make, args = state
             state = self._state = make(*args)
-        return state  # type: ignore[no-any-return]
+        return state
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         return self.made(values, mask)

@@ -70,7 +70,7 @@ class Measured(Observed):
         return max(super().work, work_of(self.operator.size))
 
     @property
-    def n_observed(self) -> Tensor:  # type: ignore[override]
+    def n_observed(self) -> Tensor:
         """Number of measurements."""
         return self.y.new_tensor(float(len(self.y)))
 

@@ -101,7 +101,7 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
 
     def _evaluate(self, model: nn.Module) -> tuple[Tensor, Tensor, list[Tensor]]:
         with torch.enable_grad():
-            live: Tensor = model()
+            live = model()
         X = live.detach()
         objective, grad = self.terms.value_and_grad(X)
         grads = torch.autograd.grad(live, list(model.parameters()), grad)
