@@ -55,9 +55,8 @@ class Conditional(Fitted):
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         if not everywhere and isinstance(self.marginals, NormalMarginals):
             # Missing cells only; their means need no variances.
-            scores = self.marginals.undo(self.model(*self.scores(cells)))
-            return np.asarray(scores.numpy())
-        return np.asarray(self.marginals.mean(*self.given_others(cells)))
+            return self.marginals.undo(self.model(*self.scores(cells))).numpy()
+        return self.marginals.mean(*self.given_others(cells))
 
     def whole(self) -> np.ndarray:
         return self._expected(self.in_memory())
