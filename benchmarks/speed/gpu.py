@@ -19,6 +19,7 @@ import torch
 from sklearn.base import clone
 
 from benchmarks.shared.pages import record
+from benchmarks.shared.products import shrink_by_products
 from benchmarks.shared.timing import seconds_per_step, solver_of, synchronize
 from skmc import (
     AIRCompleter,
@@ -35,7 +36,7 @@ from skmc import (
 )
 from skmc.checks import all_completers
 from skmc.datasets import load_photo
-from skmc.linalg import shrink, shrink_by_products
+from skmc.linalg import shrink
 from skmc.loop import Run, cuda_graphs
 from skmc.model_selection import fit_batch
 

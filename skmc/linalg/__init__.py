@@ -12,7 +12,6 @@ from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
-from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, Seed, fresh_seed, seed_of
 from skmc.linalg.ridge import OVER, RowModel
 from skmc.linalg.row_equations import normal_equations

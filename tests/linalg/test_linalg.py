@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
+from benchmarks.shared.products import shrink_by_products
 from skmc.cells import SparseObserved
 from skmc.linalg import (
     OVER,
@@ -19,7 +20,6 @@ from skmc.linalg import (
     partial_svd,
     row_equations,
     shrink,
-    shrink_by_products,
     spectral_norm,
 )
 

@@ -31,7 +31,6 @@ LOOPS = {
     "linalg/factor_gaussian.py": "blocks of rows",
     "linalg/patterns.py": "blocks of rows",
     "linalg/principal.py": "a fixed number of sweeps: the start of a fit",
-    "linalg/products.py": "a fixed number of products: the length of a formula",
     "linalg/row_equations.py": "blocks of rows",
     "linalg/shrinkage.py": "asks for more singular values, inside of one step",
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",

@@ -41,7 +41,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import shrink_by_products
+    >>> from benchmarks.shared.products import shrink_by_products
     >>> shrink_by_products(torch.diag(torch.tensor([5.0, 1.0])), 2.0).round(decimals=4)
     tensor([[3., 0.],
             [0., 0.]])
