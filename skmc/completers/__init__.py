@@ -3,18 +3,19 @@
 A class ``...Completer`` in a file of this folder is one of them, without a list.
 """
 
-from skmc.completers import _discovery
+from skmc.completers._discovery import (
+    advice_of,
+    completer_classes,
+    methods,
+    modules,
+    name_of,
+    title_of,
+)
+from skmc.completers.costs import Cost, Size, Variant
 
 TYPE_CHECKING = False
 # Type checkers do not look into folders; nothing else reads these lines.
 if TYPE_CHECKING:
-    from skmc.completers._discovery import (
-        advice_of,
-        completer_classes,
-        methods,
-        name_of,
-        title_of,
-    )
     from skmc.completers.air import AIRCompleter as AIRCompleter
     from skmc.completers.auto import AutoCompleter as AutoCompleter
     from skmc.completers.auto import candidates_for
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from skmc.completers.bibranch import BiBNNCompleter as BiBNNCompleter
     from skmc.completers.biharmonic import BiharmonicCompleter as BiharmonicCompleter
     from skmc.completers.chained import ChainedCompleter as ChainedCompleter
-    from skmc.completers.costs import Cost, Size, Variant
     from skmc.completers.dmf import DMFCompleter as DMFCompleter
     from skmc.completers.factorization import (
         FactorizationCompleter as FactorizationCompleter,
@@ -51,13 +51,8 @@ if TYPE_CHECKING:
     from skmc.completers.trees import TreesCompleter as TreesCompleter
     from skmc.completers.truncated import TNNRCompleter as TNNRCompleter
 else:
-    _MODULES = {
-        **_discovery.modules(),
-        **dict.fromkeys(("Cost", "Size", "Variant"), "skmc.completers.costs"),
-        "candidates_for": "skmc.completers.auto",
-        **dict.fromkeys(_discovery.__all__, _discovery.__name__),
-    }
-    __all__ = [*_discovery.modules(), "Cost", "Variant", "candidates_for"]
+    _MODULES = {**modules(), "candidates_for": "skmc.completers.auto"}
+    __all__ = [*_MODULES, "Cost", "Variant"]
 
     def __getattr__(name: str) -> object:
         from importlib import import_module

@@ -11,8 +11,6 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-__all__ = ["advice_of", "completer_classes", "methods", "name_of", "title_of"]
-
 FOLDER = Path(__file__).parent
 
 
