@@ -18,7 +18,6 @@ from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers import _mixed_answers as answers
-from skmc.completers import _mixed_errors
 from skmc.completers.auto import AutoCompleter
 from skmc.loop import FitTasks
 from skmc.tables import (
@@ -261,8 +260,8 @@ default=numpy.nan
         validate_data(self, X, reset=False, skip_check_array=True)
         return Source.of(self._table, X)
 
-    score = _mixed_errors.score
-    error_by_type = _mixed_errors.error_by_type
+    score = answers.score
+    error_by_type = answers.error_by_type
 
     def _fit_summary(self) -> dict[str, str]:
         count = Counter(kind or "left unchanged" for kind in self.kinds_)
