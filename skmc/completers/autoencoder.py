@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from functools import partial
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
@@ -147,17 +145,17 @@ class AutoencoderCompleter(IterativeCompleter):
         widths = checked_widths(params.hidden)
         n_cols = data.shape[1]
         network = Autoencoder.random([n_cols, widths[0], n_cols], rng, gain=GAIN)
-        descent = partial(self._descent, params, rng=rng)
+        solver = self._descent(params, network, data, rng, free=True)
         if len(widths) == 1:
-            return descent(network, data, free=True)
-        first = self._train(descent(network, data, free=True), data)
+            return solver
+        first = self._train(solver, data)
         inputs = data.fill(first["X"])
         network = nested(self._shells(params, first["network"], inputs, rng))
-        return descent(network, data, free=True, inputs=inputs)
+        return self._descent(params, network, data, rng, free=True, inputs=inputs)
 
     def _shells(
         self,
-        params: SimpleNamespace,
+        params: Params,
         first: Autoencoder,
         inputs: Tensor,
         rng: Randomness,
@@ -179,7 +177,7 @@ class AutoencoderCompleter(IterativeCompleter):
 
     def _descent(
         self,
-        params: SimpleNamespace,
+        params: Params,
         network: Autoencoder,
         data: Observed,
         rng: Randomness,

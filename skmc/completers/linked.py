@@ -155,14 +155,14 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
 
+        def solver_of(pair: tuple[int, float], train: Observed) -> Solver:
+            tried = {"rank": pair[0], "lambda_ridge": pair[1], "max_iter": brief}
+            return self._make_solver(train, self._params(tried), trials.rng)
+
         def best(pairs: list[tuple[int, float]]) -> tuple[int, float]:
             if len(pairs) == 1:
                 return pairs[0]
-            return trials.best(
-                pairs,
-                lambda pair, train: self._linked(*pair, train, trials.rng, brief),
-                max_iter=brief,
-            )
+            return trials.best(pairs, solver_of, max_iter=brief)
 
         _, ridge = best([(first, ridge) for ridge in ridges])
         if self.rank == "auto":
@@ -173,19 +173,9 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         return {"rank": rank, "lambda_ridge": ridge}
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
-        rank, ridge = params.rank, params.lambda_ridge
-        return self._linked(rank, ridge, data, rng, params.max_iter)
-
-    def _linked(
-        self,
-        rank: int,
-        lambda_ridge: float | Tensor,
-        data: Observed,
-        rng: Randomness,
-        horizon: int,
-    ) -> Solver:
-        start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
-        svd = full_svd(start.X).first(rank)
+        first = HardRank(params.rank)
+        start = solve_part(first, data, max_iter=SVD_STEPS, tol=params.tol)
+        svd = full_svd(start.X).first(params.rank)
         root = svd.s.sqrt()
         # All trials start with the same units of the link.
         model = LinkedFactorization.nearly_linear(
@@ -194,13 +184,13 @@ class LinkedFactorizationCompleter(IterativeCompleter):
             N_UNITS,
             rng.stream(0),
         )
-        ridge = SquaredNorm(lambda_ridge)
+        ridge = SquaredNorm(params.lambda_ridge)
         return _LinkedDescent(
             model,
             [SquaredError(data)],
             penalties={"U": ridge, "V": ridge},
-            lr=self.lr,
-            horizon=horizon,
+            lr=params.lr,
+            horizon=params.max_iter,
         )
 
     def _units_per_cell(self, n_cols: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field, replace
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -33,7 +32,7 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # for rows and columns with few cells in `partial_fit`
 
 
-def _hard_rank(data: Observed, params: SimpleNamespace) -> Solver:
+def _hard_rank(data: Observed, params: Params) -> Solver:
     if params.last is None:
         return HardRank(params.rank)
     start = torch.from_numpy(params.last.whole())
@@ -41,7 +40,7 @@ def _hard_rank(data: Observed, params: SimpleNamespace) -> Solver:
     return HardRank(params.rank, start.to(data.values))
 
 
-def _chunked(data: ChunkedRows, params: SimpleNamespace) -> Solver:
+def _chunked(data: ChunkedRows, params: Params) -> Solver:
     return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ TRIALS = 20  # successive rejected steps that end the training
 TOL = 1e-3  # gain of the sum of logarithms below which training ends
 
 
+@dataclass(frozen=True, eq=False)
 class Spectra:
     """Singular values of matrices ``s`` and ``t = s^2 / c0``, both ``(n, rank)``.
 
@@ -31,9 +33,8 @@ class Spectra:
         Squares of the singular values, divided by ``c0``.
     """
 
-    def __init__(self, s: Tensor, t: Tensor):
-        self.s = s
-        self.t = t
+    s: Tensor
+    t: Tensor
 
     @classmethod
     def of(cls, A: Tensor) -> Spectra:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, shrink
+from skmc.linalg import SVD, shrink
 from skmc.solvers.norms import norm
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class InexactALMState(State):
     drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|, mu unit-free
 
 
-class InexactALM(Solver[Observed, InexactALMState]):
+class InexactALM(DecomposingSolver[Observed, InexactALMState]):
     r"""The inexact augmented Lagrangian method for nuclear-norm minimization.
 
     .. math::
@@ -69,7 +69,6 @@ class InexactALM(Solver[Observed, InexactALMState]):
     corrupted low-rank matrices. arXiv:1009.5055 (2010), section 4.
     """
 
-    workload = Workload.DECOMPOSITIONS
     eager = "how many singular values remain is a shape"
 
     def __init__(self, drift_tol: float = 1e-5):

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, shrink
+from skmc.linalg import SVD, shrink
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.norms import ratio
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class SVTState(State):
     momentum: Momentum
 
 
-class SingularValueThresholding(Solver[Observed, SVTState]):
+class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
     r"""Uzawa's iteration for the nuclear norm: gradient ascent on the dual problem.
 
     .. math::
@@ -73,7 +73,6 @@ class SingularValueThresholding(Solver[Observed, SVTState]):
     SIAM Journal on Optimization 20 (2010).
     """
 
-    workload = Workload.DECOMPOSITIONS
     eager = "how many singular values remain is a shape"
 
     def __init__(self, tau: float, delta: float | None = None):
