@@ -162,13 +162,12 @@ class SpectralActivation(nn.Module):
             tops.append(_followed(member, self.starts[i]))
             self.starts[i] = tops[i].V
         rank = max(top.rank for top in tops)
-        U, s, V = (
-            torch.stack(
-                [nn.functional.pad(part, (0, rank - part.shape[-1])) for part in parts]
-            ).view(*Z.shape[:-2], *parts[0].shape[:-1], rank)
-            for parts in zip(*((t.U, t.s, t.V) for t in tops), strict=True)
-        )
-        return _Spectral.apply(Z, self.activation, SVD(U, s, V))
+
+        def stacked(*parts: Tensor) -> Tensor:
+            padded = [nn.functional.pad(x, (0, rank - x.shape[-1])) for x in parts]
+            return torch.stack(padded).view(*Z.shape[:-2], *padded[0].shape)
+
+        return _Spectral.apply(Z, self.activation, tops[0].map(stacked, *tops[1:]))
 
 
 class _Spectral(torch.autograd.Function):
@@ -214,15 +213,14 @@ def _top(Z: Tensor, least: float) -> SVD:
     if (GRAM_LIMIT * s[..., :1] > WIDE).any():
         svd = full_svd(D)
         kept = (svd.s > least).to(D)
-        kept, parts = kept[..., None, :], (svd.U, svd.s, svd.V)
-        U, s, V = (part.to(Z.dtype) for part in parts)
-        return SVD(U * kept, s * kept[..., 0, :], V * kept)
+        columns = kept[..., None, :]
+        return SVD(svd.U * columns, svd.s * kept, svd.V * columns).to(Z.dtype)
     large = s > (GRAM_LIMIT * s[..., :1]).clamp_min(least)
     rank = int(large.sum(-1).max())
     s = torch.where(large, s, 0.0)[..., :rank]
     V = V[..., :rank] * large[..., None, :rank]
     U = D @ V / s.clamp_min(least)[..., None, :]
-    return SVD(U.to(Z.dtype), s.to(Z.dtype), V.to(Z.dtype))
+    return SVD(U, s, V).to(Z.dtype)
 
 
 def _followed(Z: Tensor, start: Tensor | None) -> SVD:

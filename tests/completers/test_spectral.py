@@ -90,6 +90,9 @@ def test_batches_and_single_precision():
     (rough,) = torch.autograd.grad(X, single, G.float())
     torch.testing.assert_close(X, together.float(), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(rough, slope.float(), atol=1e-4, rtol=1e-4)
+    far = with_singular_values((4, 7), SPECTRA["far apart"](4))
+    X, single = (apply_to_singular_values(x, activation) for x in (far, far.float()))
+    torch.testing.assert_close(single, X.float(), atol=1e-3, rtol=0)
 
 
 def test_tracked_spectra_equal_the_full_decomposition(monkeypatch):
