@@ -216,22 +216,17 @@ class GaussianCompleter(IterativeCompleter):
         data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
-            rank = self._rank_for(data)
+            full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
+            rank = None if full else min(RANK, *data.shape)
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
         if ridge == "auto":
             ridge, start = self._follow_path(rank, trials)
         return {"lambda_ridge": ridge, "rank": rank, "_start": start}
-
-    def _rank_for(self, data: Cells) -> int | None:
-        """Choose the rank "auto" of the factors; None is a full covariance."""
-        chunked = self.storages[type(data)] is _chunked_em
-        full = data.shape[1] <= MOST_COLUMNS or chunked
-        return None if full else min(RANK, *data.shape)
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """Find the best weight on held-out cells, and the solution there."""
