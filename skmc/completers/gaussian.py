@@ -216,7 +216,7 @@ class GaussianCompleter(IterativeCompleter):
         data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
 
-    def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Cells, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
             full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
@@ -245,7 +245,7 @@ class GaussianCompleter(IterativeCompleter):
     def _for_trials(self, data: Observed) -> Cells:
         return data.first_rows(ROWS_TRIED)
 
-    def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         make = self.storages[type(data)]
         return make(params.lambda_ridge, params.rank, getattr(params, "_start", None))
 

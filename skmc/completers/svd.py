@@ -21,7 +21,7 @@ from skmc.base import (
     partial_fit,
 )
 from skmc.blocks import ChunkedRows, ChunkedSVD
-from skmc.cells import Given, Observed, SparseObserved
+from skmc.cells import Cells, Given, Observed, SparseObserved
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
@@ -146,7 +146,7 @@ class SVDCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}
 
-    def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         return self.storages[type(data)](data, params)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
