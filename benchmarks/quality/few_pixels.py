@@ -199,7 +199,7 @@ def cases(results: Results, kind: str) -> list[str]:
 def rows_of(results: Results, kind: str) -> list[list[str]]:
     body = []
     for case in cases(results, kind):
-        cells = [results.mean(f"{kind}/{case}/{m}", "psnr") for m in METHODS]
+        cells = [results.values(f"{kind}/{case}/{m}", "psnr")[0] for m in METHODS]
         best = max(cells)
         shown = [f"**{cell:.2f}**" if cell == best else f"{cell:.2f}" for cell in cells]
         body.append([case, *shown])
@@ -211,7 +211,7 @@ def page(results: Results) -> None:
 
     def mean(method: str, name: str) -> float:
         keys = [f"{kind}/{case}/{method}" for kind, case in every]
-        return float(np.mean([results.mean(key, name) for key in keys]))
+        return float(np.mean([results.values(key, name) for key in keys]))
 
     psnr = {method: mean(method, "psnr") for method in METHODS}
     seconds = {method: mean(method, "wall") for method in METHODS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Annotated, Any, Literal
@@ -174,7 +175,9 @@ class GradualNSRCompleter(IterativeCompleter):
             "max_iter, lower gamma, or let scaling standardize the data."
         )
 
-    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
+    def _row_map(
+        self, outputs: dict[str, Any], data: Observed
+    ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return ForwardPass(outputs["network"])

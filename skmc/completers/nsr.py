@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from typing import Any, Literal
 
@@ -189,7 +190,9 @@ class NSRCompleter(IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return self._n_units(n_cols) / n_cols
 
-    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
+    def _row_map(
+        self, outputs: dict[str, Any], data: Observed
+    ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         codes, X = outputs["codes"], outputs["X"]
