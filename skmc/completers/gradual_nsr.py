@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Annotated, Any, Literal
 
 import torch
+from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed

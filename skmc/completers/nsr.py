@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, field
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
