@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1, AIR_TABLE2
-from benchmarks.shared.pages import hardware, table, write_page
+from benchmarks.reproduce.papers import AIR_TABLE1, AIR_TABLE2
 from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.results import Results
 from benchmarks.shared.timing import seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
@@ -29,23 +29,7 @@ from skmc import (
 from skmc.metrics import nmae
 
 SEEDS = range(3)
-
-
-class Page:
-    """A table that is printed row by row and written at the end."""
-
-    def __init__(self, name: str, header: list[str], **fields: object):
-        self.name, self.header, self.fields = name, header, fields
-        self.rows: list[list[str]] = []
-        print(name)
-        print(" | ".join(header), flush=True)
-
-    def row(self, *cells: object) -> None:
-        self.rows.append([str(cell) for cell in cells])
-        print(" | ".join(self.rows[-1]), flush=True)
-
-    def write(self) -> None:
-        write_page(self.name, {"rows": table(self.header, self.rows), **self.fields})
+N_ITER, REPEATS = 200, 5  # of Table 2
 
 
 # What AIR chooses from, on a held-out tenth of the observed cells.
@@ -83,14 +67,11 @@ def completers(graphs: dict, seed: int) -> dict[str, Any]:
     return made
 
 
-def table1() -> None:
+def table1(results: Results) -> None:
     """Table 1: NMAE; AIR with its defaults, and chosen on held-out cells."""
-    header = ["data", "hidden"]
-    header += [f"{m} (paper)" for m in AIR_METHODS]
-    header += ["AIR, chosen", "AIR / paper", "chosen / paper", "AIR, s"]
-    choices = ", ".join(f"`{p or 'the defaults'}`" for p in CHOICES)
-    page = Page("air-table1", header, choices=choices)
-    for (name, pattern), paper in AIR_TABLE1.items():
+    for name, pattern in AIR_TABLE1:
+        if (key := f"{name}, {pattern}") in results.records:
+            continue
         truth, graphs = matrix(name)
         ours: dict[str, list[float]] = {}
         seconds = []
@@ -108,30 +89,14 @@ def table1() -> None:
                 error = nmae(best.fit_transform(X), truth, X.mask)
                 ours.setdefault("chosen", []).append(error)
         mean = {method: float(np.mean(values)) for method, values in ours.items()}
-        cells = [
-            f"{mean[m]:.4f} ({p if p is not None else '-'})" if m in mean else "-"
-            for m, p in zip(AIR_METHODS, paper, strict=True)
-        ]
-        chosen = mean.get("chosen", mean["AIR"])
-        page.row(
-            name,
-            pattern,
-            *cells,
-            f"{chosen:.5f}",
-            f"{mean['AIR'] / paper[-1]:.2f}",
-            f"{chosen / paper[-1]:.2f}",
-            f"{np.median(seconds):.1f}",
-        )
-    page.write()
+        results.keep(key, {**mean, "seconds": float(np.median(seconds))})
 
 
-def nonlocal_rows() -> None:
+def nonlocal_rows(results: Results) -> None:
     """The pictures of Table 1 by `NonlocalCompleter`, which is not in the paper."""
-    header = ["data", "hidden", "AIR, paper", "ours: NonlocalCompleter", "ratio", "s"]
-    page = Page("air-nonlocal", header, n_seeds=len(SEEDS))
-    for (name, pattern), paper in AIR_TABLE1.items():
+    for name, pattern in AIR_TABLE1:
         truth, graphs = matrix(name)
-        if graphs:
+        if graphs or (key := f"{name}, {pattern}") in results.records:
             continue
         errors, start = [], time.process_time()
         for seed in SEEDS:
@@ -139,57 +104,28 @@ def nonlocal_rows() -> None:
             completed = NonlocalCompleter(random_state=seed).fit_transform(X)
             errors.append(nmae(completed, truth, X.mask))
         seconds = (time.process_time() - start) / len(errors)
-        error = float(np.mean(errors))
-        page.row(
-            name,
-            pattern,
-            paper[-1],
-            f"{error:.4f}",
-            f"{error / paper[-1]:.2f}",
-            f"{seconds:.1f}",
-        )
-    page.write()
+        results.keep(key, {"nmae": float(np.mean(errors)), "seconds": seconds})
 
 
-def table2(n_iter: int = 200, repeats: int = 5) -> None:
+def table2(results: Results) -> None:
     """Table 2: time per iteration of AIR over that of DMF, interleaved, medians."""
-    header = [
-        "m",
-        "L",
-        "DMF, ms",
-        "RDMF, ms",
-        "AIR, ms",
-        "AIR / DMF",
-        "paper",
-        "RDMF / DMF",
-    ]
-    header += ["paper"]
-    fields = {"repeats": repeats, "n_iter": n_iter, "hardware": hardware()}
-    page = Page("air-table2", header, **fields)
     barbara, _ = matrix("Barbara")
-    for (m, depth), paper in AIR_TABLE2.items():
-        picture = barbara[:m, :m]
-        X = hide(picture, "random 30 %", 0)
+    for m, depth in AIR_TABLE2:
+        if (key := f"{m}, {depth}") in results.records:
+            continue
+        X = hide(barbara[:m, :m], "random 30 %", 0)
         solvers = [
             solver_of(X, DMFCompleter(depth=depth, random_state=0)),
             solver_of(X, DMFCompleter("tv", depth=depth, random_state=0)),
             solver_of(X, AIRCompleter(depth=depth, random_state=0)),
         ]
         runs = [
-            [seconds_per_step(*pair, n_iter) for pair in solvers]
-            for _ in range(repeats)
+            [seconds_per_step(*pair, N_ITER) for pair in solvers]
+            for _ in range(REPEATS)
         ]
-        dmf, rdmf, air = np.median(runs, axis=0)
-        page.row(
-            m,
-            depth,
-            *(f"{1e3 * t:.3f}" for t in (dmf, rdmf, air)),
-            f"{air / dmf:.2f}",
-            f"{paper[2] / paper[0]:.2f}",
-            f"{rdmf / dmf:.2f}",
-            f"{paper[1] / paper[0]:.2f}",
-        )
-    page.write()
+        medians = 1e3 * np.median(runs, axis=0)
+        names = "DMF, ms", "RDMF, ms", "AIR, ms"
+        results.keep(key, dict(zip(names, map(float, medians), strict=True)))
 
 
 ABLATION = {
@@ -233,19 +169,15 @@ ABLATED = [
 ]
 
 
-def ablation() -> None:
+def ablation(results: Results) -> None:
     """The effect of each change to the papers, on held-out cells and on the truth."""
-    header = ["change"]
-    for name, pattern in ABLATED:
-        header += [f"{name}, {pattern}: held out", "truth"]
-    page = Page("air-ablation", [*header, "s"], hardware=hardware())
     for change, params in ABLATION.items():
-        cells, seconds = [], 0.0
+        if change in results.records:
+            continue
+        errors, seconds = {}, []
         for name, pattern in ABLATED:
-            small = "blocks" in params and name not in ("Barbara", "Baboon")
-            if small:
-                cells += ["-", "-"]
-                continue
+            if "blocks" in params and name not in ("Barbara", "Baboon"):
+                continue  # too small
             truth, _ = matrix(name)
             X = hide(truth, pattern, 0)
             held_out = patterns.random(X, 0.1, spare=True, random_state=0)
@@ -256,9 +188,9 @@ def ablation() -> None:
                 guess = completer.fit_transform(train)
                 start = time.perf_counter()
                 completed = completer.fit_transform(X)
-            if not seconds:
-                seconds = time.perf_counter() - start
-            cells.append(f"{nmae(guess, X, held_out):.4f}")
-            cells.append(f"{nmae(completed, truth, X.mask):.4f}")
-        page.row(change, *cells, f"{seconds:.1f}")
-    page.write()
+            seconds.append(time.perf_counter() - start)
+            errors[f"{name}, {pattern}"] = {
+                "held out": nmae(guess, X, held_out),
+                "hidden": nmae(completed, truth, X.mask),
+            }
+        results.keep(change, {**errors, "seconds": seconds[0]})

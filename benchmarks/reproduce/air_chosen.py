@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import dots, table, write_page
 from benchmarks.shared.problems import hide, matrix
 from benchmarks.shared.results import Results
 from skmc import DMFCompleter, KNNCompleter, patterns
@@ -123,20 +123,25 @@ def run(results: Results, *names: str) -> None:
 
 def write(results: Results) -> None:
     """Write the page from the records."""
-    rows = []
+    rows, points = [], {}
     for (name, pattern), paper in AIR_TABLE1.items():
         published = dict(zip(AIR_METHODS, paper, strict=True))
         if published["DMF+DE"] is None:
             continue
-        cells = []
         for method in ("KNN", "DMF+DE"):
             key = f"{name}, {pattern}/{method}"
-            errors = results.values(key, "nmae")
-            error = f"{np.mean(errors):.4f}" if errors else "-"
-            first = results.records.get(f"{key}/0", {"chosen": "-"})["chosen"]
-            cells += [error, str(published[method]), first]
-        rows.append([name, pattern, str(len(errors)), *cells])
-    header = ["data", "hidden", "masks"]
-    for method in ("KNN", "DMF+DE"):
-        header += [method, "paper", "chosen (first mask)"]
-    write_page(NAME, {"chosen": table(header, rows)})
+            if errors := results.values(key, "nmae"):
+                error, printed = float(np.mean(errors)), published[method]
+                first = results.records[f"{key}/0"]["chosen"]
+                numbers = [f"{error:.4f}", str(printed), f"{error / printed:.2f}"]
+                rows.append([name, pattern, method, *numbers, first, str(len(errors))])
+                points.setdefault(f"{name}, {pattern}", {})[method] = error / printed
+    ratios = [ratio for point in points.values() for ratio in point.values()]
+    header = ["data", "hidden", "method", "NMAE", "paper", "ratio"]
+    fields = {
+        "n_lower": sum(ratio < 1 for ratio in ratios),
+        "n_cases": len(ratios),
+        "chart": dots(NAME, "NMAE / NMAE in the paper", points, log=True, at=1),
+        "chosen": table([*header, "chosen (first mask)", "masks"], rows),
+    }
+    write_page(NAME, fields)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import Template
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks.shared import made, registry
@@ -14,6 +15,7 @@ from benchmarks.shared.made import DOCS, PAGES, processor
 from benchmarks.shared.registry import of_page
 
 TEMPLATES = DOCS / "templates"
+COLORS = "C0", "0.4", "C1", "C2", "C3", "C4", "C5", "C6"
 
 
 def hardware() -> str:
@@ -44,15 +46,38 @@ def write_page(name: str, fields: Mapping[str, object]) -> None:
     print(f"Wrote {path}", flush=True)
 
 
-def save_figure(figure: Any, name: str) -> None:
+def save_figure(figure: Any, name: str, dpi: int = 64) -> None:
     """Write a Matplotlib figure to ``name.png`` and close it."""
     import matplotlib.pyplot as plt
 
     path = PAGES / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=64)
+    figure.savefig(path, dpi=dpi)
     plt.close(figure)
     print(f"Wrote {path}", flush=True)
+
+
+def axes_of(n_lines: int) -> tuple[Any, Any]:
+    """A figure for lines of text and marks, legible on a telephone, and its axes."""
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"font.size": 11}):
+        figure, axes = plt.subplots(
+            figsize=(6.4, 0.9 + 0.3 * n_lines), layout="constrained"
+        )
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def shown(figure: Any, name: str, what: str) -> str:
+    """Save a figure of `axes_of`; returns the Markdown that shows it."""
+    save_figure(figure, name, 100)
+    return f"![{what}]({name}.png)"
+
+
+def short(value: float) -> str:
+    """Three digits."""
+    return f"{value:#.3g}".rstrip(".")
 
 
 def chart(name: str, measure: str, values: Mapping[str, float], unit: str = "") -> str:
@@ -61,21 +86,70 @@ def chart(name: str, measure: str, values: Mapping[str, float], unit: str = "") 
     Methods are in the order of their numbers. Those with a "Completer" in their names
     are ours, and have a color.
     """
-    import matplotlib.pyplot as plt
-
     ordered = sorted(values.items(), key=lambda pair: -pair[1])
     labels = [label.replace("`", "") for label, _ in ordered]
     numbers = [value for _, value in ordered]
     colors = ["C0" if "Completer" in label else "0.7" for label in labels]
-    height = 0.6 + 0.32 * len(labels)
-    figure, axes = plt.subplots(figsize=(8, height), layout="tight")
+    figure, axes = axes_of(len(labels))
     bars = axes.barh(labels, numbers, color=colors)
-    axes.bar_label(bars, [f" {value:.3g}{unit}" for value in numbers])
-    axes.margins(x=0.12)
+    axes.bar_label(bars, [f" {short(value)}{unit}" for value in numbers])
+    axes.margins(x=0.15, y=0.02)
     axes.set_xlabel(measure)
-    axes.spines[["top", "right"]].set_visible(False)
-    save_figure(figure, name)
-    return f"![{measure} of each method]({name}.png)"
+    return shown(figure, name, f"{measure} of each method")
+
+
+def dots(
+    name: str,
+    measure: str,
+    rows: Mapping[str, Mapping[str, float | None]],
+    log: bool = False,
+    at: float | None = None,
+) -> str:
+    """A chart of some numbers for each case, from above; returns its Markdown.
+
+    ``rows`` holds them by case and method. Our method comes first. There is a vertical
+    line ``at`` a number.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure, axes = axes_of(len(rows) + 1)
+    places = -np.arange(len(rows))
+    axes.set_yticks(places, [label.replace("`", "") for label in rows])
+    methods = list(dict.fromkeys(method for row in rows.values() for method in row))
+    styles = zip("osDv^XP*", COLORS, strict=True)
+    if at is not None:
+        axes.axvline(at, color="0.7", linewidth=1)
+    for method, (marker, color) in reversed(list(zip(methods, styles, strict=False))):
+        numbers = np.array([row.get(method) for row in rows.values()], float)
+        label = method.replace("`", "")
+        axes.plot(numbers, places, marker, color=color, label=label, markersize=7)
+    if log:
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.xaxis.set_major_locator(
+            LogLocator(subs=(1, 2, 5)[: 3 if high < 50 * low else 1])
+        )
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.locator_params(axis="x", nbins=5)
+    axes.grid(axis="y", alpha=0.3)
+    axes.margins(y=0.7 / max(len(rows), 1))
+    axes.set_xlabel(measure)
+    axes.tick_params(axis="y", length=0)
+    if len(methods) > 1:
+        figure.legend(
+            *(part[::-1] for part in axes.get_legend_handles_labels()),
+            loc="outside upper center",
+            ncols=max(1, 72 // (8 + max(map(len, methods)))),
+            frameon=False,
+        )
+    return shown(figure, name, f"{measure}: {', '.join(methods)}".replace("`", ""))
+
+
+def folded(summary: str, text: str) -> str:
+    """Text that a click opens."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def record(name: str, found: Mapping[str, Any]) -> None:

@@ -54,12 +54,12 @@ SMALL, LARGE = "ratings/movielens_100k.npz", "ratings/movielens_1m.npz"
 FLIXSTER = "ratings/flixster_monti3000.npz"
 
 RECORDS = {
-    "air-ablation": page("air", "air-ablation", MATRICES),
+    "air-ablation": paper("air", "air-ablation", MATRICES),
     "air-chosen": paper("air_chosen", "air-chosen", MATRICES),
-    "air-nonlocal": page("air", "air-nonlocal", "images/"),
+    "air-nonlocal": paper("air", "air-nonlocal", "images/"),
     "air-rows": speed("rows", "images/ tabular/ gene_expression/", pages="air-rows"),
-    "air-table1": page("air", "air-table1", MATRICES),
-    "air-table2": page("air", "air-table2", "images/"),
+    "air-table1": paper("air", "air-table1", MATRICES),
+    "air-table2": paper("air", "air-table2", "images/"),
     "auto": quality(
         "auto", f"images/ tabular/ {SMALL} gcimpute hyperimpute miceforest"
     ),

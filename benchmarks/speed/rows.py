@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from benchmarks.shared.made import RECORDS
-from benchmarks.shared.pages import hardware, record, table, write_page
+from benchmarks.shared.pages import dots, hardware, record, table, write_page
 from benchmarks.shared.problems import matrix
 from benchmarks.shared.timing import peak_memory
 from skmc import AIRCompleter
@@ -125,7 +125,18 @@ def page() -> None:
         [name, *(f"{value:.3g}" for value in row.values())]
         for name, row in known.get("growth", {}).items()
     ]
+    ratios = {
+        name: {"neighbors": row["ratio"]}
+        for name, row in known.get("accuracy", {}).items()
+    }
+    each = [row["neighbors"] for row in ratios.values()]
+    measure = "RMSE with 10 neighbors / RMSE with all pairs"
     fields = {
+        "mean": f"{np.exp(np.log(each).mean()):.3f}",
+        "least": f"{min(each):.2f}",
+        "most": f"{max(each):.2f}",
+        "n_cases": len(each),
+        "chart": dots("air-rows", measure, ratios, at=1),
         "accuracy": table(["", "all pairs", "neighbors", "ratio"], errors),
         "growth": table(["", "s", "processor s", "peak GB", "RMSE / deviation"], sizes),
         "hardware": known["hardware"],
