@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.faults import full, kills, running
 from benchmarks.faults.inputs import attempt
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import dots, folded, table, write_page
 from benchmarks.shared.results import Results
 from skmc.checks import all_completers
 
@@ -123,6 +123,12 @@ def page(results: Results, _: argparse.Namespace) -> None:
         {
             "n_tried": quantity(sum(row[1] for row in rows)),
             "n_lost": quantity(sum(row[2] for row in rows)),
+            "chart": dots(
+                NAME,
+                "Faults tried",
+                {t: {"survived": n - k, "lost": k or None} for t, n, k in rows},
+                log=True,
+            ),
             "table": table(
                 ["fault", "tried", "survived", "lost"],
                 [[t, quantity(n), quantity(n - k), quantity(k)] for t, n, k in rows],
@@ -132,9 +138,12 @@ def page(results: Results, _: argparse.Namespace) -> None:
             "each_fitted": quantity(records["memory"]["tried"] // len(each)),
             "n_completed": quantity(completed),
             "n_refused": quantity(refused),
-            "each": table(
-                ["completer", "inputs", *ENDS[1:], "lost"],
-                [[f"`{row[0]}`", *map(quantity, row[1:])] for row in each],
+            "each": folded(
+                "The inputs of each completer",
+                table(
+                    ["completer", "inputs", *ENDS[1:], "lost"],
+                    [[f"`{row[0]}`", *map(quantity, row[1:])] for row in each],
+                ),
             ),
             "partial": records["kills/save"]["partial"],
             "seconds": f"{suspension['seconds']:g}",

@@ -18,7 +18,7 @@ from scipy import stats
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.results import Results
 from skmc import ChainedCompleter, GaussianCompleter
 from skmc.metrics import crps, energy_distance
@@ -160,10 +160,19 @@ def page(results: Results) -> None:
             row.append(f"{values(method, name).mean():.2f}")
         rows.append([*row, f"{np.median(values(method, 'seconds of draws')):.1f}"])
     rows.sort(key=lambda row: row[1])
+    ratios = {row[0]: float(row[1].split()[0]) for row in rows}
+    best, (crps, coverage) = rows[0][0], (rows[0][2].split()[0], rows[0][3])
     header = "method, energy distance, CRPS, coverage, coefficients, seconds"
-    write_page(
-        "draws", {"draws": table(header.split(", "), rows), "n_cases": len(cases)}
-    )
+    fields = {
+        "best": best,
+        "energy": f"{ratios[best]:.2f}",
+        "crps": crps,
+        "coverage": coverage,
+        "chart": chart("draws", "Energy distance / that of GaussianCompleter", ratios),
+        "draws": table(header.split(", "), rows),
+        "n_cases": len(cases),
+    }
+    write_page("draws", fields)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import dots, table, write_page
 from benchmarks.shared.results import Results
 from skmc import (
     AutoCompleter,
@@ -35,11 +35,12 @@ TABLES = {
     "energy": lambda: load_table("energy_efficiency").data,
     "wine": lambda: load_wine().data,
 }
+MNAR = "MNAR 30 %"
 MECHANISMS = {
     "MCAR 20 %": lambda X: patterns.random(X, 0.2, random_state=0),
     "MCAR 40 %": lambda X: patterns.random(X, 0.4, random_state=0),
     "MAR 30 %": lambda X: patterns.mar(X, 0.3, random_state=0),
-    "MNAR 30 %": lambda X: patterns.mnar(X, 0.3, random_state=0),
+    MNAR: lambda X: patterns.mnar(X, 0.3, random_state=0),
 }
 
 
@@ -102,6 +103,7 @@ def run(results: Results) -> None:
 
 def page(results: Results) -> None:
     parts = []
+    means: dict[str, dict[str, float]] = {}
     for mechanism in MECHANISMS:
         rows = []
         for method in METHODS:
@@ -113,8 +115,20 @@ def page(results: Results) -> None:
                     "" if found[0] is None else f"{found[0]:.2f} ({found[1]:.2f})"
                 )
             rows.append(row)
+            shares = [results.mean(f"{mechanism}/{name}/{method}", "coverage") for name in TABLES]
+            means.setdefault(method, {})[mechanism] = float(np.mean(shares))
         parts += [f"## {mechanism}", table(["", *TABLES], rows)]
-    write_page("intervals", {"coverage": "\n\n".join(parts)})
+    kept = [row[m] for row in means.values() for m in MECHANISMS if m != MNAR]
+    lost = [row[MNAR] for row in means.values()]
+    fields = {
+        "kept": f"{min(kept):.2f} to {max(kept):.2f}",
+        "lost": f"{min(lost):.2f} to {max(lost):.2f}",
+        "chart": dots(
+            "intervals", "Share of hidden cells in 90 % intervals", means, at=LEVEL
+        ),
+        "coverage": "\n\n".join(parts),
+    }
+    write_page("intervals", fields)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from benchmarks.reproduce.ratings import (
     prediction_error,
     split,
 )
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, Entries
 
@@ -164,21 +164,33 @@ def write(results: Results) -> None:
     methods = [*OURS, *MORE_DRAWS, "myFM", "myFM, implicit"]
     cases = [f"100k, {fold}" for fold in FOLDS]
 
-    def row(method: str) -> list[str]:
+    def mean(method: str) -> float:
         found = [results.mean(f"{case}/{method}", "rmse") for case in cases]
+        return float(np.mean([np.nan if x is None else x for x in found]))
+
+    def row(method: str) -> list[str]:
         seconds = results.mean(f"1m, {TENTH}/{method}", "seconds")
         return [
             method,
             *[shown(case, method) for case in cases],
-            "-" if None in found else f"{np.mean(found):.4f}",
             shown(f"1m, {TENTH}", method),
             "-" if seconds is None else f"{seconds:.0f}",
         ]
 
-    header = ["", *FOLDS, "mean", f"1m, {TENTH}", "s"]
+    header = ["", *FOLDS, f"1m, {TENTH}", "s"]
+    means = {method: value for method in methods if (value := mean(method)) > 0}
+    best, peer = "Bayesian, implicit", "myFM, implicit"
     names = ["ratings", "method", "RMSE", "source", "what differs"]
     published = table(names, map(list, PUBLISHED))
+    labels = {method: method if "myFM" in method else f"{method} (skmc)" for method in means}
     fields = {
+        "best": f"{means[best]:.4f}",
+        "peer": f"{means[peer]:.4f}",
+        "best_1m": shown(f"1m, {TENTH}", best),
+        "peer_1m": shown(f"1m, {TENTH}", peer),
+        "chart": chart(
+            NAME, "Mean RMSE over u1 to u5", {labels[m]: means[m] for m in means}
+        ),
         "low": MIN_RATING,
         "high": MAX_RATING,
         "measured": table(header, [row(method) for method in methods]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import Template
 from typing import Any
@@ -15,6 +16,7 @@ from benchmarks.shared.made import DOCS, PAGES, processor
 from benchmarks.shared.registry import of_page
 
 TEMPLATES = DOCS / "templates"
+OURS = r"Completer|\bskmc\b|\bours\b"
 COLORS = "C0", "0.4", "C1", "C2", "C3", "C4", "C5", "C6"
 
 
@@ -80,21 +82,27 @@ def short(value: float) -> str:
     return f"{value:#.3g}".rstrip(".")
 
 
-def chart(name: str, measure: str, values: Mapping[str, float], unit: str = "") -> str:
+def chart(
+    name: str,
+    measure: str,
+    values: Mapping[str, float],
+    unit: str = "",
+    higher: bool = False,
+) -> str:
     """A chart of one number for each method; returns the Markdown that shows it.
 
-    Methods are in the order of their numbers. Those with a "Completer" in their names
-    are ours, and have a color.
+    The best method is on top, the one with the lowest or the ``higher`` number. Methods
+    that are ours by their names have a color.
     """
-    ordered = sorted(values.items(), key=lambda pair: -pair[1])
+    ordered = sorted(values.items(), key=lambda pair: pair[1], reverse=not higher)
     labels = [label.replace("`", "") for label, _ in ordered]
     numbers = [value for _, value in ordered]
-    colors = ["C0" if "Completer" in label else "0.7" for label in labels]
+    colors = ["C0" if re.search(OURS, label) else "0.7" for label in labels]
     figure, axes = axes_of(len(labels))
     bars = axes.barh(labels, numbers, color=colors)
     axes.bar_label(bars, [f" {short(value)}{unit}" for value in numbers])
     axes.margins(x=0.15, y=0.02)
-    axes.set_xlabel(measure)
+    figure.supxlabel(measure, x=0.99, ha="right", fontsize=11)
     return shown(figure, name, f"{measure} of each method")
 
 
@@ -115,7 +123,7 @@ def dots(
     figure, axes = axes_of(len(rows) + 1)
     places = -np.arange(len(rows))
     axes.set_yticks(places, [label.replace("`", "") for label in rows])
-    methods = list(dict.fromkeys(method for row in rows.values() for method in row))
+    methods = list(dict.fromkeys(m for row in rows.values() for m in row if row[m]))
     styles = zip("osDv^XP*", COLORS, strict=True)
     if at is not None:
         axes.axvline(at, color="0.7", linewidth=1)
@@ -135,7 +143,7 @@ def dots(
         axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="y", alpha=0.3)
     axes.margins(y=0.7 / max(len(rows), 1))
-    axes.set_xlabel(measure)
+    figure.supxlabel(measure, x=0.99, ha="right", fontsize=11)
     axes.tick_params(axis="y", length=0)
     if len(methods) > 1:
         figure.legend(

@@ -26,6 +26,7 @@ from scipy.optimize import least_squares
 
 from benchmarks.shared.made import RECORDS
 from benchmarks.shared.pages import (
+    dots,
     hardware,
     record,
     save_figure,
@@ -40,6 +41,7 @@ CAP = 25  # seconds of one size, all calls together
 N_COLS = 20  # of the tables
 CELLS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 HIDDEN = 0.2
+SHOWN = 100_000  # cells of the chart
 LONG = 0.03  # seconds; exponents are fitted to longer times
 NAME = "speed-growth"
 SHAPES = {
@@ -179,6 +181,16 @@ def rows_of(known: Mapping[str, Any], shape: str) -> Iterator[list[str]]:
         ]
 
 
+def at(cells: int, shapes: Mapping[str, Any]) -> dict[str, float | None]:
+    """Seconds of the fits to matrices of about a number of cells."""
+    found = {}
+    for shape, rows in shapes.items():
+        m, n = SHAPES[shape][CELLS.index(cells)]
+        own = [r["fit_transform"] for r in rows if (r["rows"], r["columns"]) == (m, n)]
+        found[f"{m} x {n}"] = own[0] if own else None
+    return found
+
+
 def page() -> None:
     """Write the page and the figure from the record."""
     import matplotlib.pyplot as plt
@@ -213,8 +225,16 @@ def page() -> None:
         "new rows",
         "GB (exponent)",
     ]
+    hundred = {name: at(SHOWN, shapes) for name, shapes in sorted(found.items())}
+    seconds = [s for row in hundred.values() for s in row.values() if s]
+    n_million = sum(any(at(10**6, shapes).values()) for shapes in found.values())
     fields = {
         "figure": f"{NAME}.png",
+        "n_methods": len(found),
+        "n_million": n_million,
+        "median": f"{np.median(seconds):.2g}",
+        "longest": f"{max(seconds):.2g}",
+        "chart": dots("growth", f"Processor seconds for {SHOWN:,} cells".replace(",", " "), hundred, log=True),
         "cap": CAP,
         "long": LONG,
         "hardware": known["hardware"],
