@@ -33,8 +33,7 @@ def rows(name: str) -> Iterator[list[str]]:
     """The lines of a record in the list."""
     entries = made.entries(name)
     if not entries:
-        page_only = registry.RECORDS[name].page_only
-        yield [name, *["-"] * 6, "unknown" if page_only else "not made"]
+        yield [name, *["-"] * 6, "not made"]
     for entry in entries:
         shown = [entry.get(k) for k in ("processor", "threads", "load", "seconds")]
         states = [made.state(name, entry), *["busy"] * made.is_busy(entry)]

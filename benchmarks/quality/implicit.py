@@ -291,7 +291,8 @@ def page(results: Results) -> None:
     fields = {
         "result": f"The {measure} is {said}.",
         "chart": drawn,
-        "likes": table(header, rows), "ncf": ncf_table(results),
+        "likes": table(header, rows),
+        "ncf": ncf_table(results),
     }
     write_page("implicit", fields)
 

@@ -115,7 +115,8 @@ def page(results: Results) -> None:
                     "" if found[0] is None else f"{found[0]:.2f} ({found[1]:.2f})"
                 )
             rows.append(row)
-            shares = [results.mean(f"{mechanism}/{name}/{method}", "coverage") for name in TABLES]
+            keys = [f"{mechanism}/{name}/{method}" for name in TABLES]
+            shares = [results.mean(key, "coverage") for key in keys]
             means.setdefault(method, {})[mechanism] = float(np.mean(shares))
         parts += [f"## {mechanism}", table(["", *TABLES], rows)]
     kept = [row[m] for row in means.values() for m in MECHANISMS if m != MNAR]

@@ -23,12 +23,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import geometric_mean
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.results import Results
 from skmc import GaussianCompleter, SoftImputeCompleter
 from skmc.panel import effect
@@ -310,7 +311,23 @@ def intervals(results: Results) -> str:
     return table(["panel", "completer", "interval of", "90 %", "95 %"], rows)
 
 
+def relative(results: Results) -> dict[str, float]:
+    """Geometric means of the placebo errors over the lowest one of the panel."""
+    errors = {
+        method: found
+        for method in METHODS
+        if None
+        not in (found := [results.mean(f"{name}/{method}", "rmse") for name in PANELS])
+    }
+    lowest = np.min([*errors.values()], axis=0)
+    return {m: geometric_mean(np.divide(e, lowest)) for m, e in errors.items()}
+
+
 def page(results: Results) -> None:
+    means = relative(results)
+    best, own_mean = min(means, key=means.__getitem__), means[OURS]
+    named = {OURS: "effect() of skmc, the default"}
+    drawn = {named.get(method, method): mean for method, mean in means.items()}
     fields: dict[str, object] = {"coverage": intervals(results)}
     for name in PANELS:
         fields[name] = estimates(results, name)
@@ -321,6 +338,12 @@ def page(results: Results) -> None:
         seeds = results.records[f"seeds, prop99/{method}/0"]
         fields[field] = f"{seeds['smallest']:.1f} and {seeds['largest']:.1f}"
     fields["earlier"] = f"{own['earlier']:.1f}"
+    fields |= {
+        "best": best,
+        "best_mean": f"{means[best]:.2f}",
+        "own_mean": f"{own_mean:.2f}",
+        "chart": chart("panel", "Placebo error / lowest of the panel", drawn),
+    }
     write_page("panel", fields)
 
 

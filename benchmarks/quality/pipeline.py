@@ -31,7 +31,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import dots, table, write_page
 from benchmarks.shared.results import Results
 from skmc import (
     AutoCompleter,
@@ -267,12 +267,24 @@ def page(results: Results) -> None:
             for share, model in columns
         ]
         indicators.append([fill, *gains])
-    ways = [
-        (share, MEAN if share else WHOLE, model)
+    ways = {
+        model: [(s, MEAN if s else WHOLE, model) for s in (0, *SHARES)]
         for model in REGRESSORS
-        for share in (0, *SHARES)
+    }
+    tables = [
+        [name, *(", ".join(mean(results, [name], w) for w in ways[m]) for m in ways)]
+        for name in TABLES
     ]
-    tables = [[name, *(mean(results, [name], way) for way in ways)] for name in TABLES]
+    most = max(SHARES)
+    gains_of = {
+        fill: {
+            model: float(text.split()[0])
+            for model in REGRESSORS
+            if (text := gain(results, (most, fill, model), (most, MEAN, model)))
+        }
+        for fill in (*FILLED, KEPT)
+    }
+    own = ", ".join(f"{gains_of[AUTO][model]:+.1f} ({model})" for model in REGRESSORS)
     fields = {
         "splits": SPLITS,
         "auto_splits": AUTO_SPLITS,
@@ -282,8 +294,11 @@ def page(results: Results) -> None:
         "trees": beyond_kept(results, "TreesCompleter"),
         "auto": beyond_kept(results, AUTO),
         "indicators": table(header, indicators),
-        "tables": table(
-            ["", *(f"{model}, {share:.0%}" for share, _, model in ways)], tables
+        "tables": table(["", *REGRESSORS], tables),
+        "own": own,
+        "most": f"{100 * most:.0f} %",
+        "chart": dots(
+            "pipeline", f"Gain in points, {100 * most:.0f} % missing", gains_of, at=0
         ),
     }
     write_page("pipeline", fields)

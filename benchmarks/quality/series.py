@@ -18,17 +18,18 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from statistics import geometric_mean
 
 import numpy as np
 from scipy.io import loadmat
 
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, GaussianCompleter, SeriesCompleter
 
 Complete = Callable[[np.ndarray], np.ndarray]  # of (n_series, n_days, n_slots)
 MASKS = {"cells": 0.4, "days": 0.4, "blocks": 0.3}
-OURS = "`SeriesCompleter()`"
+OURS, LINE = "`SeriesCompleter()`", "linear interpolation (pandas)"
 
 
 def load(path: Path) -> np.ndarray:
@@ -110,7 +111,7 @@ METHODS: dict[str, Complete] = {
     "`GaussianCompleter()`, rows (sensor, slot)": gaussian((0, 2, 1), 2),
     "`GaussianCompleter()`, rows times": gaussian((1, 2, 0), 2),
     "`BayesianFactorizationCompleter()`, rows series": factors,
-    "linear interpolation (pandas)": line,
+    LINE: line,
     "mean of the slot": slot_means,
 }
 # As printed by the authors, on the same masks: Chen, Sun, Bayesian temporal
@@ -175,8 +176,26 @@ def errors(results: Results, name: str) -> str:
     return table(["method", *MASKS], rows)
 
 
+def relative(results: Results) -> dict[str, list[float]]:
+    """Errors over those of `OURS` in each case, by method."""
+
+    def error(method: str, name: str, kind: str) -> float:
+        return results.records[f"{name}, {kind}/{method}/0"]["rmse"]
+
+    cases = [(name, kind) for name in FILES for kind in MASKS]
+    return {m: [error(m, *c) / error(OURS, *c) for c in cases] for m in METHODS}
+
+
 def page(results: Results) -> None:
-    fields: dict[str, object] = {}
+    ratios = relative(results)
+    means = {method: geometric_mean(found) for method, found in ratios.items()}
+    others = np.min([r for m, r in ratios.items() if "SeriesCompleter" not in m], 0)
+    fields: dict[str, object] = {
+        "n_cases": len(others),
+        "n_lowest": int((others > 1).sum()),
+        "line": f"{means[LINE]:.2f}",
+        "chart": chart("series", "RMSE / RMSE of SeriesCompleter", means),
+    }
     own = {
         (name, kind): results.records[f"{name}, {kind}/{OURS}/0"]
         for name in FILES

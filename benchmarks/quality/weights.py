@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import load_sample_image, load_wine
 
 from benchmarks.shared.made import RECORDS
-from benchmarks.shared.pages import record, table, write_page
+from benchmarks.shared.pages import dots, folded, record, table, write_page
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -37,6 +37,8 @@ from skmc import (
 from skmc.metrics import rmse
 
 NAME = "weights"
+DATA = "wine", "china"
+FLAT = 1.05  # a larger ratio of errors matters
 SEED = {"random_state": 0}
 CONSTANT_MU = {**SEED, "mu_max": 1.0, "max_iter": 400}
 
@@ -171,17 +173,38 @@ def measure(words: list[str]) -> None:
 
 def page() -> None:
     """Write a table for each weight."""
-    parts = []
+    parts, ranges = [], {}
     known = json.loads((RECORDS / f"{NAME}.json").read_text())
     for title, curve in known.items():
-        header = ["", *(f"{w:g}" for w in curve["weights"])]
-        rows = []
-        for name in ("wine", "china"):
-            errors = curve[name]["errors"]
-            shown = [f"**{e:.3f}**" if e == min(errors) else f"{e:.3f}" for e in errors]
-            rows.append([name, *shown])
-        parts += [f"## {title}", table(header, rows)]
-    write_page(NAME, {"curves": "\n\n".join(parts)})
+        columns = [curve[name]["errors"] for name in DATA]
+        least = [min(errors) for errors in columns]
+        rows = [
+            [
+                f"{weight:g}",
+                *(
+                    f"**{e:.3f}**" if e == low else f"{e:.3f}"
+                    for e, low in zip(errors, least, strict=True)
+                ),
+            ]
+            for weight, *errors in zip(curve["weights"], *columns, strict=True)
+        ]
+        parts.append(folded(title, table(["weight", *DATA], rows)))
+        ranges[title] = {
+            name: max(errors) / low
+            for name, errors, low in zip(DATA, columns, least, strict=True)
+        }
+    most = max(ranges, key=lambda title: max(ranges[title].values()))
+    flat = [title for title, row in ranges.items() if max(row.values()) < FLAT]
+    fields = {
+        "most": most,
+        "factor": f"{max(ranges[most].values()):.2g}",
+        "n_flat": len(flat),
+        "n_weights": len(ranges),
+        "flat": f"{100 * FLAT - 100:.0f} %",
+        "chart": dots(NAME, "Largest / lowest error along the weight", ranges, at=1),
+        "curves": "\n\n".join(parts),
+    }
+    write_page(NAME, fields)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ COMMANDS = {
     "nsr-table5": then_write(networks_page, networks.table5),
     "pictures": then_write(pictures_page, pictures.run),  # and color, gray, or masks
     "side-information": then_write(side_information, side_information.run),
-    "snn-figures": spectral.figures,
+    "snn-figures": recorded("spectral", spectral.figures, spectral.write),
     "networks-all": then_write(
         networks_page,
         networks.table1,

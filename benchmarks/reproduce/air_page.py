@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import numpy as np
+from statistics import geometric_mean
 
 from benchmarks.reproduce.air import ABLATED, CHOICES, N_ITER, REPEATS, SEEDS
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1, AIR_TABLE2
@@ -75,7 +74,7 @@ def nonlocal_rows(results: Results) -> None:
     fields = {
         "n_seeds": len(SEEDS),
         "ratios": span(ratios.values()),
-        "mean": f"{geometric(ratios.values()):.2f}",
+        "mean": f"{geometric_mean(ratios.values()):.2f}",
         "chart": dots("air-nonlocal", "NMAE over hidden cells", points),
         "rows": table(
             ["data", "hidden", "AIR, paper", "ours: NonlocalCompleter", "ratio", "s"],
@@ -111,7 +110,7 @@ def ablation(results: Results) -> None:
     known = results.records
 
     def increase(change: str) -> float:
-        return geometric(
+        return geometric_mean(
             known[change][case]["hidden"] / known["default"][case]["hidden"]
             for case in cases
             if case in known[change]
@@ -138,10 +137,6 @@ def ablation(results: Results) -> None:
         ),
     }
     write_page("air-ablation", fields)
-
-
-def geometric(values: Iterable[float]) -> float:
-    return float(np.exp(np.mean(np.log([*values]))))
 
 
 def span(values: Iterable[float]) -> str:

@@ -182,10 +182,10 @@ def write(results: Results) -> None:
     best, peer = "Bayesian, implicit", "myFM, implicit"
     names = ["ratings", "method", "RMSE", "source", "what differs"]
     published = table(names, map(list, PUBLISHED))
-    labels = {method: method if "myFM" in method else f"{method} (skmc)" for method in means}
+    labels = {m: m if "myFM" in m else f"{m} (skmc)" for m in means}
     fields = {
-        "best": f"{means[best]:.4f}",
-        "peer": f"{means[peer]:.4f}",
+        "best": f"{mean(best):.4f}",
+        "peer": f"{mean(peer):.4f}",
         "best_1m": shown(f"1m, {TENTH}", best),
         "peer_1m": shown(f"1m, {TENTH}", peer),
         "chart": chart(

@@ -12,7 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.shared.pages import save_figure, write_page
+from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.results import Results
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.loop import solve
 from skmc.metrics import psnr
@@ -48,9 +49,12 @@ def effective_rank(X: np.ndarray) -> float:
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
-def figures() -> None:
-    """Make ``docs/reproduction/spectral.md`` and its three pictures."""
-    write_page("spectral", {**commuting(), **gaussian(), **digits()})
+def figures(results: Results) -> None:
+    """Draw the pictures and keep the numbers of the parts that are not recorded."""
+    for first, part in (("rates", commuting), ("gain", gaussian), ("digit 0", digits)):
+        if first not in results.records:
+            for key, record in part().items():
+                results.keep(key, record)
 
 
 def truth(rng: np.random.RandomState) -> np.ndarray:
@@ -60,7 +64,7 @@ def truth(rng: np.random.RandomState) -> np.ndarray:
     return X / np.linalg.norm(X, "nuc")
 
 
-def commuting() -> dict[str, object]:
+def commuting() -> dict[str, dict]:
     """Figure 2: measurements that share their singular vectors, spectral start."""
     ends: dict[float, list] = {0.0: [], 1e-2: []}
     for noise, found in ends.items():
@@ -71,19 +75,16 @@ def commuting() -> dict[str, object]:
     draw_commuting(curves)
     rates = [one_commuting(seed, 0.0, CONSTANT[0])["rate"] for seed in range(3)]
     print("figure 2: rates", rates, flush=True)
-    lines = []
+    records: dict[str, dict] = {}
     for noise, found in ends.items():
         norms, least, distances, missed = np.array(found).T
-        lines.append(
-            f"| {noise:g} | {norms.min():.4f} to {norms.max():.4f} | {least.min():.4f} "
-            f"to {least.max():.4f} | {distances.max():.4f} | {missed.max():.4f} |"
-        )
-    return {
-        "n_commuting": N_COMMUTING,
-        "commuting": "\n".join(lines),
-        "slowest": f"{min(rates):.3g}",
-        "fastest": f"{max(rates):.3g}",
-    }
+        records[f"noise {noise:g}"] = {
+            "nuclear norm": [norms.min(), norms.max()],
+            "of least squares": [least.min(), least.max()],
+            "distance": distances.max(),
+            "missed": missed.max(),
+        }
+    return {**records, "rates": {"slowest": min(rates), "fastest": max(rates)}}
 
 
 def one_commuting(
@@ -152,7 +153,7 @@ def draw_commuting(curves: dict) -> None:
     save_figure(figure, "spectral-commuting")
 
 
-def gaussian() -> dict[str, object]:
+def gaussian() -> dict[str, dict]:
     """Figures 3 and 4: Gaussian measurements, start near zero."""
     models = {
         "linear": LinearSensingRegressor(device="cpu"),
@@ -188,18 +189,11 @@ def gaussian() -> dict[str, object]:
             draw_gaussian(A, y, X)
             draw_matrices(shown, X)
     gain = np.array(scores["SNN"])[:, 3] - np.array(scores["linear"])[:, 3]
-    lines = [
-        f"| {name} | {PAPER.get(name, '')} | "
-        + " | ".join(f"{np.median(np.array(s)[:, k]):.3g}" for k in range(4))
-        + " |"
+    records: dict[str, dict] = {
+        f"gaussian, {name}": dict(zip(MEASURES, np.median(s, axis=0), strict=True))
         for name, s in scores.items()
-    ]
-    return {
-        "n_seeds": N_SEEDS,
-        "gaussian": "\n".join(lines),
-        "gain": f"{gain.mean():.1f}",
-        "least_gain": f"{gain.min():.1f}",
     }
+    return {**records, "gain": {"mean": gain.mean(), "least": gain.min()}}
 
 
 def draw_gaussian(A: np.ndarray, y: np.ndarray, X: np.ndarray) -> None:
@@ -259,7 +253,7 @@ def draw_matrices(matrices: dict, X: np.ndarray) -> None:
     save_figure(figure, "spectral-matrices")
 
 
-def digits() -> dict[str, object]:
+def digits() -> dict[str, dict]:
     """Figure 5: ten digits from Gaussian measurements."""
     file = Path(os.environ["SKMC_DATA"]) / "digits" / "mnist_train_first100.npz"
     with np.load(file) as stored:
@@ -276,7 +270,7 @@ def digits() -> dict[str, object]:
     figure, axes = plt.subplots(
         len(models) + 1, 10, figsize=(14, 1.5 * len(models) + 2), layout="constrained"
     )
-    lines = []
+    records = {}
     for digit, place in enumerate(first):
         X = images[place] / 255.0
         rng = np.random.RandomState(digit)
@@ -284,20 +278,67 @@ def digits() -> dict[str, object]:
         A = rng.randn(n, *X.shape)
         y = np.tensordot(A, X)
         y = y + 1e-2 * rng.randn(n)
-        cells = []
+        scores: dict[str, float] = {"number": place}
         for ax in axes[:, digit]:
             ax.set(xticks=[], yticks=[])
         axes[0, digit].imshow(X, cmap="gray")
         for row, (name, model) in enumerate(models.items(), start=1):
             found = model.fit(A, y).matrix_
-            cells.append(f"{psnr(found, X):.2f}")
+            scores[name] = float(psnr(found, X))
             axes[row, digit].imshow(found, cmap="gray", vmin=0, vmax=1)
-            axes[row, digit].set_title(cells[-1], fontsize=9)
+            axes[row, digit].set_title(f"{scores[name]:.2f}", fontsize=9)
             axes[row, 0].set_ylabel(name, fontsize=9)
-        lines.append(f"| {digit} | {place} | " + " | ".join(cells) + " |")
-        print("figure 5:", lines[-1], flush=True)
+        records[f"digit {digit}"] = scores
+        print("figure 5:", scores, flush=True)
     save_figure(figure, "spectral-digits")
-    return {"models": " | ".join(models), "digits": "\n".join(lines)}
+    return records
 
 
+MEASURES = "training error", "nuclear norm", "effective rank", "PSNR"
 PAPER = {"linear": "1.5, 7", "SNN": ".95, 20"}
+MODELS = "linear", "three factors", "SNN", "SNN (4, 8, 16)", "nuclear norm"
+
+
+def write(results: Results) -> None:
+    """Write ``docs/reproduction/spectral.md``."""
+    known = results.records
+    commuting = []
+    for noise in ("0", "0.01"):
+        found = known[f"noise {noise}"]
+        spans = (found["nuclear norm"], found["of least squares"])
+        commuting.append(
+            [
+                noise,
+                *(f"{low:.4f} to {high:.4f}" for low, high in spans),
+                f"{found['distance']:.4f}",
+                f"{found['missed']:.4f}",
+            ]
+        )
+    gaussian = [
+        [name, PAPER.get(name, "")]
+        + [f"{known[f'gaussian, {name}'][measure]:.3g}" for measure in MEASURES]
+        for name in MODELS
+    ]
+    shown = [known[f"digit {digit}"] for digit in range(10)]
+    digits = [
+        [str(digit), str(record["number"])]
+        + [f"{score:.2f}" for name, score in record.items() if name != "number"]
+        for digit, record in enumerate(shown)
+    ]
+    head = ["noise", "nuclear norm", "of least squares", "distance", "missed"]
+    fields = {
+        "n_commuting": N_COMMUTING,
+        "commuting": table(head, commuting),
+        "slowest": f"{known['rates']['slowest']:.3g}",
+        "fastest": f"{known['rates']['fastest']:.3g}",
+        "n_seeds": N_SEEDS,
+        "gaussian": table(["model", "paper", *MEASURES], gaussian),
+        "gain": f"{known['gain']['mean']:.1f}",
+        "least_gain": f"{known['gain']['least']:.1f}",
+        **{
+            key: f"{known[f'gaussian, {name}']['PSNR']:.1f}"
+            for key, name in (("snn", "SNN"), ("line", "linear"), ("norm", MODELS[-1]))
+        },
+        "digits": table(["digit", *shown[0]], digits),
+    }
+    write_page("spectral", fields)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.shared import made, registry
+from benchmarks.shared import made
 from benchmarks.shared.made import DOCS, PAGES, processor
 from benchmarks.shared.registry import of_page
 
@@ -39,8 +39,6 @@ def write_page(name: str, fields: Mapping[str, object]) -> None:
     """
     template = Template((TEMPLATES / f"{name}.md").read_text())
     record = of_page(name)
-    if registry.RECORDS[record].page_only:
-        made.note(record, ())
     path = PAGES / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = template.substitute(fields)
@@ -102,6 +100,7 @@ def chart(
     bars = axes.barh(labels, numbers, color=colors)
     axes.bar_label(bars, [f" {short(value)}{unit}" for value in numbers])
     axes.margins(x=0.15, y=0.02)
+    axes.locator_params(axis="x", nbins=6)
     figure.supxlabel(measure, x=0.99, ha="right", fontsize=11)
     return shown(figure, name, f"{measure} of each method")
 

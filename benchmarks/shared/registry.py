@@ -17,13 +17,12 @@ from typing import NamedTuple
 
 
 class Record(NamedTuple):
-    """How ``NAME.json`` is made; where only a page is written, how ``NAME.md`` is."""
+    """How ``NAME.json`` is made, and the pages that show it."""
 
     module: str  # that measures; its imports are followed
     commands: tuple[str, ...]
     needs: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
-    page_only: bool = False
 
 
 def quality(name: str, needs: str = "") -> Record:
@@ -43,10 +42,6 @@ def paper(module: str, command: str, needs: str = "", pages: str = "") -> Record
     return Record(
         f"benchmarks.reproduce.{module}", commands, tuple(needs.split()), found
     )
-
-
-def page(module: str, command: str, needs: str = "", pages: str = "") -> Record:
-    return paper(module, command, needs, pages)._replace(page_only=True)
 
 
 MATRICES = "images/ graph/syn_netflix.npz drug_target/"
@@ -99,7 +94,7 @@ RECORDS = {
     "side-information": paper(
         "side_information", "side-information", f"drug_target/ {SMALL} {FLIXSTER}"
     ),
-    "spectral": page(
+    "spectral": paper(
         "spectral", "snn-figures", "digits/mnist_train_first100.npz", "spectral"
     ),
     "speed-air": speed("air", "images/ $SKMC_BEFORE"),

@@ -226,6 +226,7 @@ def page() -> None:
         "GB (exponent)",
     ]
     hundred = {name: at(SHOWN, shapes) for name, shapes in sorted(found.items())}
+    measure = f"Processor seconds for {SHOWN:,} cells".replace(",", " ")
     seconds = [s for row in hundred.values() for s in row.values() if s]
     n_million = sum(any(at(10**6, shapes).values()) for shapes in found.values())
     fields = {
@@ -234,7 +235,7 @@ def page() -> None:
         "n_million": n_million,
         "median": f"{np.median(seconds):.2g}",
         "longest": f"{max(seconds):.2g}",
-        "chart": dots("growth", f"Processor seconds for {SHOWN:,} cells".replace(",", " "), hundred, log=True),
+        "chart": dots("growth", measure, hundred, log=True),
         "cap": CAP,
         "long": LONG,
         "hardware": known["hardware"],

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import time
+from statistics import geometric_mean
 from unittest import mock
 
 import numpy as np
@@ -132,7 +133,7 @@ def page() -> None:
     each = [row["neighbors"] for row in ratios.values()]
     measure = "RMSE with 10 neighbors / RMSE with all pairs"
     fields = {
-        "mean": f"{np.exp(np.log(each).mean()):.3f}",
+        "mean": f"{geometric_mean(each):.3f}",
         "least": f"{min(each):.2f}",
         "most": f"{max(each):.2f}",
         "n_cases": len(each),
