@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.reproduce import differentiable as ours
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import dots, folded, table, write_page
 from benchmarks.shared.results import Results
 
 NAME = "differentiable"  # of the page and of its records
@@ -16,8 +16,11 @@ SMALL = "4 of order 4"
 
 
 def write(results: Results) -> None:
+    reached = summary(results)
     fields = {
-        "summary": summary(results),
+        "n_bars": len(reached),
+        "n_met": sum(row[-1] == "met" for row in reached),
+        "summary": table(["what", "ours", "bar", ""], reached),
         **timed(results),
         **conditioned(results),
         **decomposed(results),
@@ -25,8 +28,8 @@ def write(results: Results) -> None:
     write_page(NAME, fields)
 
 
-def summary(results: Results) -> str:
-    rows = []
+def summary(results: Results) -> list[list[str]]:
+    rows: list[list[str]] = []
     for condition, paper in zip(ours.CONDITIONS, ours.PAPER_LEARNED, strict=True):
         mine = logged(results, DEEP, condition, "learned_single")
         if mine is not None:
@@ -40,7 +43,7 @@ def summary(results: Results) -> str:
             verdict = "met" if mine <= paper[3] else f"missed by {mine - paper[3]:.4f}"
             what = f"D-SVD, depth {depth}, SVD MSE"
             rows.append([what, f"{mine:.4f}", f"at most {paper[3]}", verdict])
-    return table(["what", "ours", "bar", ""], rows)
+    return rows
 
 
 # ---------------------------------------------------------------------- Table 1
@@ -99,9 +102,20 @@ def timed(results: Results) -> dict[str, str]:
         values = [r[f"seconds {than}"] / r[f"seconds {name}"] for _, r in found]
         return f"{min(values):.2g} to {max(values):.2g}"
 
+    points = {
+        f"{m} x {n}": {
+            way: r[f"seconds {key}"] / r["seconds L 4 K 4"]
+            for way, key in (("pinv by SVD", "pinv"), ("Cholesky", "cholesky"))
+        }
+        for (m, n), r in records.items()
+        if r
+    }
     return {
+        "chart": dots(
+            NAME, "Time / time of D-Minv, L = 4, K = 4", points, log=True, at=1
+        ),
         "place": place,
-        "times": table(header, rows),
+        "times": folded(f"All times and errors on {place}", table(header, rows)),
         "square_times": table(header, square),
         "than_pinv": factors("L 4 K 4", "pinv"),
         "deep_than_pinv": factors("L 4 K 8", "pinv"),
@@ -123,7 +137,13 @@ def conditioned(results: Results) -> dict[str, object]:
         values = [logged(results, shape, c, name) for c in ours.CONDITIONS]
         return [label, *("-" if v is None else f"{v + shift:.2f}" for v in values)]
 
-    header = ["condition", *(str(c) for c in ours.CONDITIONS)]
+    conditions = ["condition", *(str(c) for c in ours.CONDITIONS)]
+
+    def turned(columns: list[list[str]]) -> str:
+        """A table with one line for each condition."""
+        header, *rows = zip(conditions, *columns, strict=True)
+        return table(header, rows)
+
     paper = [
         ["D-Minv, the paper's", *(f"{x:.2f}" for x in ours.PAPER_FIXED)],
         ["LD-Minv, the paper's", *(f"{x:.2f}" for x in ours.PAPER_LEARNED)],
@@ -149,9 +169,9 @@ def conditioned(results: Results) -> dict[str, object]:
     return {
         "n_seeds": len(ours.SEEDS),
         "loose": ours.LOOSE,
-        "deep": table(header, paper + deep),
-        "small": table(header, small),
-        "shallow": table(header, paper + shallow),
+        "deep": turned([paper[1], *deep]),
+        "small": turned(small),
+        "shallow": turned(paper + shallow),
     }
 
 

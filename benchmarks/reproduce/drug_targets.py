@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
 from benchmarks.reproduce.nrlmf import IMPORTANCE, NEIGHBORS, neighbors, nrlmf
-from benchmarks.shared.pages import table
+from benchmarks.shared.pages import dots, table
 from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, FactorizationCompleter
 from skmc.datasets import load_drug_target
@@ -30,6 +30,12 @@ METHODS = {
 }
 IN_TWO_WAYS = ("als", "weighted", "graphs", "five", "nrlmf", "squared")
 PAIRS = ("five", "none", "squared")  # methods that are not measured on new items
+CHARTED = {
+    "weighted": "weighted",
+    "nrlmf": "NRLMF",
+    "graphs": "weighted, graphs",
+    "mean": "means",
+}
 METRICS = {"auc": roc_auc_score, "aupr": average_precision_score}
 N_FOLDS = 10
 N_FITS = 5  # of the mean
@@ -120,9 +126,9 @@ def weights(X: np.ndarray) -> np.ndarray:
 def fields(results: Results) -> dict[str, object]:
     """The fields of the page, from the records."""
 
-    def shown(key: str) -> list[str]:
+    def shown(key: str) -> str:
         means = [results.mean(f"drugs/{key}", metric) for metric in METRICS]
-        return ["-" if mean is None else f"{mean:.3f}" for mean in means]
+        return "-" if None in means else ", ".join(f"{mean:.3f}" for mean in means)
 
     first = [method for method in METHODS if method not in ("five", "squared")]
 
@@ -130,15 +136,32 @@ def fields(results: Results) -> dict[str, object]:
         names = [METHODS[method] for method in methods]
         rows = [
             [f"{name}, {label}"]
-            + [x for method in methods for x in shown(f"{name}/{setting}/{method}")]
+            + [shown(f"{name}/{setting}/{method}") for method in methods]
             for name in SEEDS
             for setting, label in settings.items()
         ]
-        return table(["", *[x for n in names for x in (f"{n}: AUC", "AUPR")]], rows)
+        return table(["", *names], rows)
 
     ways = {"CVS1": "missing", ZEROS: "zeros"}
     labels = {setting: f"{setting} ({of})" for setting, of in SETTINGS.items()}
+    points = {
+        f"{name}, {label}": {
+            title: results.mean(f"drugs/{name}/{setting}/{method}", "aupr")
+            for method, title in CHARTED.items()
+        }
+        for name in SEEDS
+        for setting, label in SETTINGS.items()
+    }
+    gains = [
+        row["weighted"] - row["NRLMF"]
+        for row in points.values()
+        if None not in row.values()
+    ]
     return {
+        "chart": dots("side-information", "AUPR, higher is better", points),
+        "n_higher": sum(gain > 0 for gain in gains),
+        "n_settings": len(gains),
+        "gain": f"{np.mean(gains):+.3f}" if gains else "-",
         "importance": IMPORTANCE,
         "neighbors": NEIGHBORS,
         "n_fits": N_FITS,

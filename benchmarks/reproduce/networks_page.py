@@ -14,7 +14,7 @@ from benchmarks.reproduce.page_parts import (
     unconverged,
 )
 from benchmarks.reproduce.papers import AIR_TABLE1, NSR_TABLE1, NSR_TABLE4
-from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.pages import dots, folded, save_figure, table, write_page
 from benchmarks.shared.results import Results
 
 NAME = "networks"  # of the page and of its records
@@ -62,7 +62,12 @@ PNMC_BARS = (0.045, 0.2055, 0.11)  # Barbara
 
 
 def write(results: Results) -> None:
+    lost = on_synthetic(results)
+    own = lost["NSR"].values()
     fields = {
+        "chart": dots(NAME, "Percent of the hidden energy lost", lost, log=True),
+        "nsr": f"{min(own):.2g} to {max(own):.3g} %",
+        "nsr_paper": f"{NSR_TABLE1[10][-1]:.2g} to {NSR_TABLE1[80][-1]:.3g} %",
         "epochs": ours.EPOCHS,
         "depth": ours.DEPTH,
         "limit": ours.LIMIT,
@@ -149,6 +154,20 @@ def seconds(results: Results, part: str, methods) -> str:
     return "Median seconds of a fit: " + ", ".join(taken) + "."
 
 
+def on_synthetic(results: Results) -> dict[str, dict[str, float]]:
+    """Energy lost on the synthetic matrix, by method and percent hidden."""
+    papers = {f"{percent} % hidden": row[-1] for percent, row in NSR_TABLE1.items()}
+    found = {
+        method: {
+            f"{percent} % hidden": mean
+            for percent in ours.HIDDEN
+            if (mean := results.mean(f"table1/{percent} %/{method}", "percent"))
+        }
+        for method in ours.ON_SYNTHETIC
+    }
+    return {**found, "DNN-NSR in the paper": papers}
+
+
 def synthetic(results: Results) -> dict[str, str]:
     cases = [f"{percent} %" for percent in ours.HIDDEN]
     methods = list(ours.ON_SYNTHETIC)
@@ -215,7 +234,10 @@ def others(results: Results) -> dict[str, str]:
         "Barbara, random 30 %",
         "MovieLens-100K, NMAE, percent",
     ]
+    lowest = [line[methods.index("NSR")].startswith("**") for line in columns]
     return {
+        "n_others": str(len(columns)),
+        "n_lowest": str(sum(lowest)),
         "others": table(header, rows),
         "others_seeds": counted(results, "robustness"),
         "others_seconds": seconds(results, "robustness", methods),
@@ -261,24 +283,17 @@ def rated(results: Results) -> dict[str, str]:
 
 
 def gradual(results: Results) -> dict[str, str]:
-    names = [f"{mu:g}" for mu in ours.MU_MAX]
-    header = ["mu_max", *names, "no penalties", "lambda 10", "Adam"]
+    names = [*(f"{mu:g}" for mu in ours.MU_MAX), "no penalties", "lambda 10", "Adam"]
     rows = []
     for case, figures in NSR_GRADUAL.items():
-        keys = [f"table5/{case}/{name}" for name in header[1:]]
-        for what, name in (
-            ("hidden, percent", "percent"),
-            ("observed, percent", "observed"),
-        ):
-            rows.append(
-                [f"{case}: {what}", *(figure(results, k, name, ".2f") for k in keys)]
-            )
-        line = [f"{case}: PSNR (paper's)"]
-        for k, theirs in zip(keys, [*figures, None, None, None], strict=True):
-            line.append(figure(results, k, "psnr", ".1f", theirs))
-        rows.append(line)
+        for name, theirs in zip(names, [*figures, None, None, None], strict=True):
+            key = f"table5/{case}/{name}"
+            losses = [figure(results, key, n, ".2f") for n in ("percent", "observed")]
+            psnr = figure(results, key, "psnr", ".1f", theirs)
+            rows.append([case, name, *losses, psnr])
+    header = ["", "mu_max", "hidden, percent", "observed, percent", "PSNR (paper's)"]
     return {
-        "gradual": table(header, rows),
+        "gradual": folded("Table V", table(header, rows)),
         "gradual_seeds": counted(results, "table5"),
     }
 
