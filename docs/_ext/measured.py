@@ -129,23 +129,13 @@ def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
             data, method, seed = rest.rsplit("/", 2)
             methods = found.setdefault((part, data), {})
             methods.setdefault(method, {})[int(seed)] = record
-    header: list[str] = []
-    for line in (RESULTS / "air-table1.md").read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| data"):
-            header = cells
-        elif header and line.startswith("| ") and len(cells) == len(header):
-            methods = found.setdefault(("air", f"{cells[0]}, {cells[1]}"), {})
-            for name, cell in zip(header, cells, strict=True):
-                if name.endswith("(paper)") and cell != "-":
-                    record = {"nmae": float(cell.split()[0])}
-                    methods[name.removesuffix(" (paper)")] = {0: record}
-            methods["AIR"][0]["seconds"] = float(cells[header.index("AIR, s")])
-    for line in (RESULTS / "air-nonlocal.md").read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith(("| Barbara", "| Baboon")):
-            record = {"nmae": float(cells[3]), "seconds": float(cells[5])}
-            found["nonlocal", f"{cells[0]}, {cells[1]}"] = {"Nonlocal": {0: record}}
+    for case, record in json.loads((RECORDS / "air-table1.json").read_text()).items():
+        seconds = record.pop("seconds")
+        methods = {name: {0: {"nmae": error}} for name, error in record.items()}
+        methods["AIR"][0]["seconds"] = seconds
+        found["air", case] = methods
+    for case, record in json.loads((RECORDS / "air-nonlocal.json").read_text()).items():
+        found["nonlocal", case] = {"Nonlocal": {0: record}}
     return found
 
 
