@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import Template
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -57,21 +58,23 @@ def save_figure(figure: Any, name: str, dpi: int = 64) -> None:
     print(f"Wrote {path}", flush=True)
 
 
-def axes_of(n_lines: int) -> tuple[Any, Any]:
-    """A figure for lines of text and marks, legible on a telephone, and its axes."""
+def axes_of(labels: Iterable[str]) -> tuple[Any, Any, list[str]]:
+    """A figure that is legible on a telephone, its axes, and labels that fit."""
     import matplotlib.pyplot as plt
 
+    wrapped = [fill(x.replace("`", ""), 30, break_long_words=False) for x in labels]
+    line = 0.46 if any("\n" in label for label in wrapped) else 0.3
     with plt.rc_context({"font.size": 11}):
         figure, axes = plt.subplots(
-            figsize=(6.4, 0.9 + 0.3 * n_lines), layout="constrained"
+            figsize=(5.6, 1.1 + line * len(wrapped)), layout="constrained"
         )
     axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    return figure, axes, wrapped
 
 
 def shown(figure: Any, name: str, what: str) -> str:
     """Save a figure of `axes_of`; returns the Markdown that shows it."""
-    save_figure(figure, name, 100)
+    save_figure(figure, name, 115)
     return f"![{what}]({name}.png)"
 
 
@@ -93,11 +96,11 @@ def chart(
     that are ours by their names have a color.
     """
     ordered = sorted(values.items(), key=lambda pair: pair[1], reverse=not higher)
-    labels = [label.replace("`", "") for label, _ in ordered]
+    labels = [label for label, _ in ordered]
     numbers = [value for _, value in ordered]
     colors = ["C0" if re.search(OURS, label) else "0.7" for label in labels]
-    figure, axes = axes_of(len(labels))
-    bars = axes.barh(labels, numbers, color=colors)
+    figure, axes, wrapped = axes_of(labels)
+    bars = axes.barh(wrapped, numbers, color=colors)
     axes.bar_label(bars, [f" {short(value)}{unit}" for value in numbers])
     axes.margins(x=0.15, y=0.02)
     axes.locator_params(axis="x", nbins=6)
@@ -114,15 +117,16 @@ def dots(
 ) -> str:
     """A chart of some numbers for each case, from above; returns its Markdown.
 
-    ``rows`` holds them by case and method. Our method comes first. There is a vertical
-    line ``at`` a number.
+    ``rows`` holds them by case and method. There is a vertical line ``at`` a number.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    figure, axes = axes_of(len(rows) + 1)
+    figure, axes, labels = axes_of(rows)
     places = -np.arange(len(rows))
-    axes.set_yticks(places, [label.replace("`", "") for label in rows])
-    methods = list(dict.fromkeys(m for row in rows.values() for m in row if row[m]))
+    axes.set_yticks(places, labels)
+    methods = list(
+        dict.fromkeys(m for row in rows.values() for m in row if row[m] is not None)
+    )
     styles = zip("osDv^XP*", COLORS, strict=True)
     if at is not None:
         axes.axvline(at, color="0.7", linewidth=1)
@@ -148,7 +152,7 @@ def dots(
         figure.legend(
             *(part[::-1] for part in axes.get_legend_handles_labels()),
             loc="outside upper center",
-            ncols=max(1, 72 // (8 + max(map(len, methods)))),
+            ncols=max(1, 60 // (8 + max(map(len, methods)))),
             frameon=False,
         )
     return shown(figure, name, f"{measure}: {', '.join(methods)}".replace("`", ""))
