@@ -284,6 +284,15 @@ def page(results: Results) -> None:
         }
         for fill in (*FILLED, KEPT)
     }
+    whole = [
+        float(gain(results, (0, WHOLE, m), (most, MEAN, m)).split()[0])
+        for m in REGRESSORS
+    ]
+    parts = [
+        f"{100 * gains_of[AUTO][model] / points:.0f} % ({model})"
+        for model, points in zip(REGRESSORS, whole, strict=True)
+    ]
+    trees = [row[-len(SHARES) :] for row in indicators]
     own = ", ".join(f"{gains_of[AUTO][model]:+.1f} ({model})" for model in REGRESSORS)
     fields = {
         "splits": SPLITS,
@@ -296,6 +305,8 @@ def page(results: Results) -> None:
         "indicators": table(header, indicators),
         "tables": table(["", *REGRESSORS], tables),
         "own": own,
+        "recovered": ", ".join(parts),
+        "most_gained": f"{max(float(x.split()[0]) for row in trees for x in row):.1f}",
         "most": f"{100 * most:.0f} %",
         "chart": dots(
             "pipeline", f"Gain in points, {100 * most:.0f} % missing", gains_of, at=0

@@ -310,7 +310,7 @@ def extrapolation(results: Results) -> dict[str, str]:
         for key, record in results.records.items()
         if key.startswith("extrapolation/") and "loss" in record
     }
-    figure_, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    figure_, axes = plt.subplots(2, 1, figsize=(5.6, 6), layout="constrained")
     for ax, case in zip(axes, ("synthetic", "picture"), strict=True):
         for name in ours.OMEGAS:
             losses = curves.get(f"{case}/{name}")
@@ -319,7 +319,7 @@ def extrapolation(results: Results) -> dict[str, str]:
                 ax.semilogy(epochs, losses, label=f"omega {name}")
         ax.set(title=case, xlabel="epoch", ylabel="loss / observed energy")
         ax.legend()
-    save_figure(figure_, "networks-extrapolation")
+    save_figure(figure_, "networks-extrapolation", 115)
     rows = [
         [case, name, *(f"{curves[f'{case}/{name}'][i]:.4f}" for i in (3, 7, 15, -1))]
         for case in ("synthetic", "picture")

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.pages import chart, save_figure, table, write_page
 from benchmarks.shared.results import Results
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.loop import solve
@@ -325,8 +325,10 @@ def write(results: Results) -> None:
         + [f"{score:.2f}" for name, score in record.items() if name != "number"]
         for digit, record in enumerate(shown)
     ]
+    scores = {name: known[f"gaussian, {name}"]["PSNR"] for name in MODELS}
     head = ["noise", "nuclear norm", "of least squares", "distance", "missed"]
     fields = {
+        "chart": chart("spectral", "PSNR, dB (median)", scores, higher=True),
         "n_commuting": N_COMMUTING,
         "commuting": table(head, commuting),
         "slowest": f"{known['rates']['slowest']:.3g}",
@@ -336,7 +338,7 @@ def write(results: Results) -> None:
         "gain": f"{known['gain']['mean']:.1f}",
         "least_gain": f"{known['gain']['least']:.1f}",
         **{
-            key: f"{known[f'gaussian, {name}']['PSNR']:.1f}"
+            key: f"{scores[name]:.1f}"
             for key, name in (("snn", "SNN"), ("line", "linear"), ("norm", MODELS[-1]))
         },
         "digits": table(["digit", *shown[0]], digits),

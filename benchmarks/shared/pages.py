@@ -62,7 +62,7 @@ def axes_of(labels: Iterable[str]) -> tuple[Any, Any, list[str]]:
     """A figure that is legible on a telephone, its axes, and labels that fit."""
     import matplotlib.pyplot as plt
 
-    wrapped = [fill(x.replace("`", ""), 30, break_long_words=False) for x in labels]
+    wrapped = [fill(x.replace("`", ""), 32, break_long_words=False) for x in labels]
     line = 0.46 if any("\n" in label for label in wrapped) else 0.3
     with plt.rc_context({"font.size": 11}):
         figure, axes = plt.subplots(

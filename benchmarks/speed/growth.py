@@ -197,7 +197,9 @@ def page() -> None:
 
     known = json.loads((RECORDS / f"{NAME}.json").read_text())
     found = {name: known[name] for name in known if name in COSTS}
-    figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True, layout="tight")
+    figure, axes = plt.subplots(
+        2, 1, figsize=(5.6, 10), sharex=True, layout="constrained"
+    )
     styles = ["-", "--", ":", "-."]
     for ax, shape in zip(axes, SHAPES, strict=True):
         for k, (name, shapes) in enumerate(sorted(found.items())):
@@ -210,11 +212,12 @@ def page() -> None:
                 linestyle=styles[k // 10],
                 label=name.removesuffix("Completer"),
             )
-        ax.set(xlabel="cells", title=TITLES[shape])
+        ax.set(ylabel="processor seconds", title=TITLES[shape])
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel("processor seconds of fit_transform")
-    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
-    save_figure(figure, NAME)
+    axes[1].set_xlabel("cells")
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
+    save_figure(figure, NAME, 115)
     header = [
         "",
         "largest",

@@ -39,9 +39,12 @@ def say(app, docname, content) -> None:
     if not docname.startswith("reproduction/"):
         return
     if found := stale(docname, content[0]):
-        title, _, rest = content[0].partition("\n\n")
-        note = f"The code behind these results has changed since: {', '.join(found)}."
-        content[0] = f"{title}\n\n:::{{note}}\n{note}\n:::\n\n{rest}"
+        said = f"The code behind these results has changed since: {', '.join(found)}."
+        note = f"\n\n:::{{note}}\n{said}\n:::"
+        # Below the title, the main result and its picture.
+        top = re.match(r"# .*(\n\n(?!#).+(\n.+)*\n\n!\[.*)?", content[0])
+        end = top.end() if top else 0
+        content[0] = content[0][:end] + note + content[0][end:]
 
 
 def setup(app):

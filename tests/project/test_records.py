@@ -245,6 +245,9 @@ def test_stale_pages_say_so(monkeypatch):
     states.say(None, "reproduction/auto", text)
     assert text[0].startswith("# Title\n\n:::{note}\nThe code behind")
     assert "auto (2026-01-02, commit `c`), speed-nsr (2026" in text[0]
+    text = ["# Title\n\nThe result\nis 1.\n\n![A chart](x.png)\n\nMore\n"]
+    states.say(None, "reproduction/auto", text)
+    assert "![A chart](x.png)\n\n:::{note}" in text[0]
     monkeypatch.setattr(states, "commits", lambda _: [("", "", False)])
     text = ["# Title\n\nText\n"]
     states.say(None, "reproduction/auto", text)
