@@ -219,7 +219,8 @@ class GaussianCompleter(IterativeCompleter):
     def _choose(self, data: Cells, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
-            full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
+            chunked = self.storages[type(data)] is _chunked_em
+            full = chunked or data.shape[1] <= MOST_COLUMNS
             rank = None if full else min(RANK, *data.shape)
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")

@@ -173,8 +173,9 @@ class ALS(Solver):
         return self._state(data, first, cols, pair, steps, dtype, 0, None)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
-        own, others = state.links
-        links = self.objective.link(data, 0, state.rows, own), others
+        links = state.links
+        if links[0]:
+            links = self.objective.link(data, 0, state.rows, links[0]), links[1]
         cols, steps = state.next_cols, state.steps
         dtype = _precision(data, self.residual(data, None, state))
         half = self._half(data, 0, state.rows, cols, links[0], steps[0], dtype)
@@ -230,7 +231,8 @@ class ALS(Solver):
         half-step, which is therefore computed here.
         """
         rows = half.factors
-        links = links[0], self.objective.link(data, 1, cols, links[1])
+        if links[1]:
+            links = links[0], self.objective.link(data, 1, cols, links[1])
         ahead = self._half(data, 1, cols, rows, links[1], steps[1], dtype)
         penalty = self.objective.weight * (half.penalty + ahead.penalty)
         for axis, maps in enumerate(links):
