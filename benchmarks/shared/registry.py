@@ -1,10 +1,9 @@
 """Every record, the commands that make it, and what they need.
 
 A command is what follows ``python -m``. Words with ``$`` are environment variables:
-``SKMC_BEFORE`` is another checkout to compare with, ``SKMC_SCRATCH`` a folder with 12
-GB of space, ``SKMC_SPARK`` a Python that has pyspark, ``SKMC_PEERS`` a folder with
-checkouts of other projects. Needs with a slash are paths in
-the folder ``SKMC_DATA``; others are packages, and "CUDA".
+``SKMC_SCRATCH`` is a folder with 12 GB of space, ``SKMC_SPARK`` a Python that has
+pyspark, ``SKMC_PEERS`` a folder with checkouts of other projects. Needs with a slash
+are paths in the folder ``SKMC_DATA``; others are packages, and "CUDA".
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ RECORDS = {
     "spectral": paper(
         "spectral", "snn-figures", "digits/mnist_train_first100.npz", "spectral"
     ),
-    "speed-air": speed("air", "images/ $SKMC_BEFORE"),
+    "speed-air": speed("air", "images/"),
     "speed-autoencoder": speed("autoencoder"),
     "speed-busy": speed("busy"),
     "speed-growth": speed("growth", pages="growth"),
@@ -105,7 +104,6 @@ RECORDS = {
     "speed-low-rank": speed("low_rank", f"{SMALL} {LARGE} cmfrec implicit"),
     "speed-nonlocal-groups": speed("nonlocal_groups", "images/"),
     "speed-nsr": speed("nsr"),
-    "speed-patch-fits": speed("patch_fits", "images/", "$SKMC_BEFORE"),
     "speed-patches": speed("patches", "images/"),
     "speed-recommend": speed(
         "recommend", "implicit faiss", ",$SKMC_SPARK $SKMC_SCRATCH"

@@ -1,20 +1,16 @@
 """The speed of AIR and KNN: ``python -m benchmarks.speed.air [parts]``.
 
 Each number is a ratio of median run times, measured alternately on one machine. The
-baseline of AIR is a plain autograd transcription of the paper, below. The part "small"
-compares steps on small matrices with those of another checkout, if the environment
-variable ``SKMC_BEFORE`` is its path.
+baseline of AIR is a plain autograd transcription of the paper, below.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -172,7 +168,7 @@ def growth() -> dict:
 
 
 SMALL = (30, 30), (50, 40), (100, 50), (100, 100)
-ONE_CHECKOUT = """
+ONE_PROCESS = """
 import json, time, warnings
 import numpy as np
 import torch
@@ -211,31 +207,14 @@ def small() -> dict:
 
     The best of 20 x 25 steps and of 5 fits; medians over 5 processes.
     """
-    checkouts = {"here": str(Path(__file__).parents[2])}
-    if before := os.environ.get("SKMC_BEFORE"):
-        checkouts["before"] = before
-    code = ONE_CHECKOUT.replace("SIDES", repr(SMALL))
-    found: dict[str, list[dict]] = {name: [] for name in checkouts}
+    code = ONE_PROCESS.replace("SIDES", repr(SMALL))
+    runs = []
     for _ in range(5):
-        for name, path in checkouts.items():
-            run = subprocess.run(
-                [sys.executable, "-c", code],
-                env={**os.environ, "PYTHONPATH": path},
-                capture_output=True,
-                check=True,
-                cwd=path,
-            )
-            found[name].append(json.loads(run.stdout))
-    medians = {
-        name: {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
-        for name, runs in found.items()
-    }
-    result: dict = {"seconds": medians}
-    if "before" in medians:
-        result["before / here"] = {
-            key: medians["before"][key] / here for key, here in medians["here"].items()
-        }
-    return result
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True
+        )
+        runs.append(json.loads(run.stdout))
+    return {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
 
 
 def neighbours() -> dict:

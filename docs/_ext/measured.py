@@ -251,7 +251,6 @@ BOUNDS = ("products", "ten products")
 
 # What commands need, by the names of their records.
 ARGUMENTS = {
-    "patch-fits": " FOLDER",
     "scale": " PART FOLDER",
     "spark": " PYTHON FOLDER",
 }

@@ -79,11 +79,13 @@ def test_every_record_is_registered():
 
 def test_missing_data_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("SKMC_DATA", str(tmp_path))
-    monkeypatch.delenv("SKMC_BEFORE", raising=False)
-    record = registry.RECORDS["speed-patch-fits"]
-    assert registry.missing(record) == ["$SKMC_BEFORE", "SKMC_DATA/images/"]
+    monkeypatch.delenv("SKMC_PEERS", raising=False)
+    record = registry.Record("", (), ("$SKMC_PEERS", "images/", "numpy", "no_package"))
+    missing = ["$SKMC_PEERS", "SKMC_DATA/images/", "no_package"]
+    assert registry.missing(record) == missing
+    record = record._replace(needs=record.needs[:3])
     (tmp_path / "images").mkdir()
-    monkeypatch.setenv("SKMC_BEFORE", "somewhere")
+    monkeypatch.setenv("SKMC_PEERS", "somewhere")
     assert registry.missing(record) == []
 
 
