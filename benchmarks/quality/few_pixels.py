@@ -97,9 +97,11 @@ def lrtfr(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
 
 def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     """The script of RepTRFD, with its parameters for color pictures."""
-    code = str(peers() / "RepTRFD")
     resize = ModuleType("torchvision")  # only to reduce pictures, which are reduced
     resize.transforms = None  # type: ignore[attr-defined]
+    sys.modules.setdefault("torchvision", resize)
+    sys.path.insert(0, str(peers() / "RepTRFD"))
+    demo = importlib.import_module("Demo_inpainting")
     kept: list[torch.Tensor] = []
 
     def data(**_: object) -> tuple[torch.Tensor, ...]:
@@ -111,32 +113,23 @@ def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         kept[:] = [found]
         return 0.0
 
-    with (
-        patch.dict(sys.modules, torchvision=resize),
-        patch.object(sys, "path", [code, *sys.path]),
-    ):
-        demo = importlib.import_module("Demo_inpainting")
-        demo.set_seed(1)
-        with patch.multiple(
-            demo,
-            preprocess_inpainting=data,
-            calculate_psnr=keep,
-            calculate_ssim=keep,
-            calculate_nrmse=keep,
-        ):
-            demo.train(
-                file_path="picture",
-                is_mat=False,
-                obs_ratio=float(1 - hidden.mean()),
-                ranks=[20, 20, 20],
-                depths=[1, 1, 2],
-                expansion=10,
-                omega_0=90,
-                lr=3e-4,
-                weight_decay=0.5,
-                gamma1=5e-5,
-                gamma2=5e-5,
-            )
+    scores = dict.fromkeys(("psnr", "ssim", "nrmse"), keep)
+    replaced = {f"calculate_{name}": score for name, score in scores.items()}
+    demo.set_seed(1)
+    with patch.multiple(demo, preprocess_inpainting=data, **replaced):
+        demo.train(
+            file_path="picture",
+            is_mat=False,
+            obs_ratio=float(1 - hidden.mean()),
+            ranks=[20, 20, 20],
+            depths=[1, 1, 2],
+            expansion=10,
+            omega_0=90,
+            lr=3e-4,
+            weight_decay=0.5,
+            gamma1=5e-5,
+            gamma2=5e-5,
+        )
     return kept[0].numpy()
 
 
