@@ -210,8 +210,9 @@ def page(results: Results) -> None:
     seconds = {method: mean(method, "wall") for method in METHODS}
     own, *others = METHODS
     best = max(others, key=psnr.__getitem__)
+    gain = psnr[own] - psnr[best]
     fields = {
-        "gain": f"{psnr[own] - psnr[best]:+.1f}",
+        "gain": f"{abs(gain):.1f} dB {'above' if gain > 0 else 'below'}",
         "best": best,
         "times": f"{seconds[best] / seconds[own]:.2g}",
         "chart": chart("few-pixels", "Mean PSNR over missing pixels, dB", psnr),
