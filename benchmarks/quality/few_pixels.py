@@ -35,6 +35,11 @@ SIDE = 256
 # A pixel is missing in all channels or in each of them by itself.
 CHANNELS = {"whole pixels": 1, "single channels": 3}
 SHARES = {"whole pixels": (10, 20, 30), "single channels": (20,)}
+TOLD = {
+    "whole pixels": "A pixel is missing in all channels or in none.",
+    "single channels": "Each channel of a pixel is missing by itself, as in the "
+    "experiments of both papers.",
+}
 PICTURES = ("airplane", "rocket", "motorcycle")
 Complete = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -215,10 +220,11 @@ def page(results: Results) -> None:
         "times": f"{seconds[best] / seconds[own]:.2g}",
         "chart": chart("few-pixels", "Mean PSNR over missing pixels, dB", psnr),
         "seconds": table(["", "seconds"], [[m, f"{seconds[m]:.1f}"] for m in METHODS]),
-        **{
-            kind.replace(" ", "_"): table(["", *METHODS], rows_of(results, kind))
+        "tables": "\n\n".join(
+            f"## {kind.capitalize()}\n\n{TOLD[kind]}\n\n{table(['', *METHODS], rows)}"
             for kind in SHARES
-        },
+            if (rows := rows_of(results, kind))
+        ),
     }
     write_page("few-pixels", fields)
 
