@@ -218,7 +218,9 @@ def page(results: Results) -> None:
         "gain": f"{abs(gain):.1f} dB {'above' if gain > 0 else 'below'}",
         "best": best,
         "times": f"{seconds[best] / seconds[own]:.2g}",
-        "chart": chart("few-pixels", "Mean PSNR over missing pixels, dB", psnr),
+        "chart": chart(
+            "few-pixels", "Mean PSNR over missing pixels, dB", psnr, higher=True
+        ),
         "seconds": table(["", "seconds"], [[m, f"{seconds[m]:.1f}"] for m in METHODS]),
         "tables": "\n\n".join(
             f"## {kind.capitalize()}\n\n{TOLD[kind]}\n\n{table(['', *METHODS], rows)}"
