@@ -19,7 +19,7 @@ from scipy.special import expit
 from scipy.stats import rankdata
 
 from benchmarks.quality.auto import SINGLES, TABLES, auto, geometric
-from benchmarks.shared.pages import chart, table, write_page
+from benchmarks.shared.pages import best, chart, table, write_page
 from benchmarks.shared.results import TOO_SLOW, Results
 from skmc import patterns
 
@@ -225,10 +225,8 @@ def page(results: Results) -> None:
         found = {m: relative(results, pattern, m) for m in methods}
         if not found["auto"]:
             continue
-        means = {m: geometric(ratios) for m, ratios in found.items()}
-        best = min(means.values())
-        cells = [f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in means.values()]
-        rows.append([pattern, *cells])
+        means = [f"{geometric(ratios):.3f}" for ratios in found.values()]
+        rows.append([pattern, *best(means)])
         for method, ratios in found.items():
             every[method] += ratios
     named = {"auto": "AutoCompleter", "Gaussian": "GaussianCompleter"}

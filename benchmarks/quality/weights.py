@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import load_sample_image, load_wine
 
 from benchmarks.shared.made import RECORDS
-from benchmarks.shared.pages import dots, folded, record, table, write_page
+from benchmarks.shared.pages import best, dots, folded, record, table, write_page
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -176,23 +176,12 @@ def page() -> None:
     parts, ranges = [], {}
     known = json.loads((RECORDS / f"{NAME}.json").read_text())
     for title, curve in known.items():
-        columns = [curve[name]["errors"] for name in DATA]
-        least = [min(errors) for errors in columns]
-        rows = [
-            [
-                f"{weight:g}",
-                *(
-                    f"**{e:.3f}**" if e == low else f"{e:.3f}"
-                    for e, low in zip(errors, least, strict=True)
-                ),
-            ]
-            for weight, *errors in zip(curve["weights"], *columns, strict=True)
-        ]
+        errors = {name: curve[name]["errors"] for name in DATA}
+        weights = [f"{weight:g}" for weight in curve["weights"]]
+        columns = [best([f"{e:.3f}" for e in errors[name]]) for name in DATA]
+        rows = zip(weights, *columns, strict=True)
         parts.append(folded(title, table(["weight", *DATA], rows)))
-        ranges[title] = {
-            name: max(errors) / low
-            for name, errors, low in zip(DATA, columns, least, strict=True)
-        }
+        ranges[title] = {name: max(e) / min(e) for name, e in errors.items()}
     most = max(ranges, key=lambda title: max(ranges[title].values()))
     flat = [title for title, row in ranges.items() if max(row.values()) < FLAT]
     fields = {

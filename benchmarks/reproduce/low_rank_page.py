@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks.reproduce import low_rank as ours
 from benchmarks.reproduce import ratings
 from benchmarks.reproduce.page_parts import (
-    best,
     compared,
     figure,
     first,
@@ -23,7 +22,7 @@ from benchmarks.reproduce.papers import (
     NSR_TABLE1,
     NSR_TABLE4,
 )
-from benchmarks.shared.pages import dots, table, write_page
+from benchmarks.shared.pages import best, dots, table, write_page
 from benchmarks.shared.results import TOO_SLOW, Results
 
 NAME = "low-rank"  # of the page and of its records

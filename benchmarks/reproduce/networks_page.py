@@ -6,7 +6,6 @@ import numpy as np
 
 from benchmarks.reproduce import networks as ours
 from benchmarks.reproduce.page_parts import (
-    best,
     compared,
     figure,
     first,
@@ -14,7 +13,7 @@ from benchmarks.reproduce.page_parts import (
     unconverged,
 )
 from benchmarks.reproduce.papers import AIR_TABLE1, NSR_TABLE1, NSR_TABLE4
-from benchmarks.shared.pages import dots, folded, save_figure, table, write_page
+from benchmarks.shared.pages import best, dots, folded, save_figure, table, write_page
 from benchmarks.shared.results import Results
 
 NAME = "networks"  # of the page and of its records

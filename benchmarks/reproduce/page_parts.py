@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.shared.pages import table
+from benchmarks.shared.pages import best, table
 from benchmarks.shared.results import Results
 
 
@@ -13,19 +13,6 @@ def figure(results: Results, key: str, name: str, form: str, paper=None) -> str:
     mean = results.mean(key, name)
     mine = "-" if mean is None else format(mean, form)
     return mine if paper is None else f"{mine} ({paper:g})"
-
-
-def best(cells: list[str]) -> list[str]:
-    """Print the smallest of our figures in bold."""
-
-    def number(cell: str) -> float:
-        try:
-            return float(cell.split()[0])
-        except ValueError:
-            return float("inf")
-
-    least = min(map(number, cells))
-    return [f"**{c}**" if number(c) == least < float("inf") else c for c in cells]
 
 
 def compared(results, part: str, cases, methods, name: str, form: str, papers=None):

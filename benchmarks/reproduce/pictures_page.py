@@ -8,9 +8,9 @@ from statistics import geometric_mean
 import numpy as np
 
 from benchmarks.reproduce import pictures as ours
-from benchmarks.reproduce.page_parts import best, figure
+from benchmarks.reproduce.page_parts import figure
 from benchmarks.reproduce.papers import DIP_TABLE1
-from benchmarks.shared.pages import chart, dots, save_figure, table, write_page
+from benchmarks.shared.pages import best, chart, dots, save_figure, table, write_page
 from benchmarks.shared.results import Results
 
 NAME = "pictures"  # of the page and of its records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from string import Template
@@ -31,6 +32,19 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def best(cells: Sequence[str], higher: bool = False) -> list[str]:
+    """Print the smallest of our figures in bold, or the largest."""
+
+    def loss(cell: str) -> float:
+        try:
+            return float(cell.split()[0]) * (-1 if higher else 1)
+        except ValueError:
+            return math.inf
+
+    least = min(map(loss, cells))
+    return [f"**{c}**" if loss(c) == least < math.inf else c for c in cells]
 
 
 def write_page(name: str, fields: Mapping[str, object]) -> None:
