@@ -152,7 +152,7 @@ def dots(
         axes.set_xscale("log")
         low, high = axes.get_xlim()
         axes.xaxis.set_major_locator(
-            LogLocator(subs=(1, 2, 5)[: 3 if high < 50 * low else 1])
+            LogLocator(subs=(1, 2, 5)[: 3 if high < 50 * low else 1], numticks=4)
         )
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
