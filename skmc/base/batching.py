@@ -13,7 +13,7 @@ from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.reporting import warn_of_empty
 from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Cells, Container, Given, Observed
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, threads_for
 from skmc.loop import HeldOut, Run, Solution
 from skmc.solvers import modules_in
 
@@ -185,7 +185,8 @@ def batch_prepare(self: IterativeCompleter, X: Container) -> Given:
             "completers."
         )
     self._validate_params()
-    given = self._given(X, {})
+    with threads_for(0):
+        given = self._given(X, {})
     warn_of_empty(self, given.statistics)
     return self._scaled(given)
 

@@ -128,7 +128,8 @@ class BaseCompleter(Estimator):
         before, start = dict(vars(self)), time.perf_counter()
         try:
             present = {name: x for name, x in known.items() if x is not None}
-            given = self._given(X, present)
+            with threads_for(0):
+                given = self._given(X, present)
             if given.statistics.any_empty:
                 warn_of_empty(self, given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):

@@ -99,7 +99,8 @@ def sample(
         raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
     rng = check_random_state(random_state)
     cells, source = self._read_rows(X, reset=False)
-    draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
+    with threads_for(work_of(n_samples * cells.size, min(cells.shape))):
+        draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
     if (empty := self._priors.empty_cols).any():
         draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
     if self._like is not None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from skmc.base import NOT_IN_MEMORY, Fitted
 from skmc.cells import Container
 from skmc.completers._marginals import NormalMarginals
-from skmc.linalg import Gaussian, Seed
+from skmc.linalg import Gaussian, Seed, threads_for, work_of
 from skmc.solvers import EM, FactorEM, Solver
 
 STEPS = 3  # of data augmentation between two draws of the model
@@ -164,7 +164,8 @@ def predict_std(self: GaussianCompleter, X: Container) -> np.ndarray:
     """
     check_is_fitted(self)
     cells = self._read(X, reset=False)
-    std = self._fitted.std(cells)
+    with threads_for(work_of(cells.size, min(cells.shape))):
+        std = self._fitted.std(cells)
     if self.keep_observed:
         std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
     return std.astype(cells.dtype, copy=False)
@@ -200,4 +201,5 @@ def sample(
     check_is_fitted(self)
     rng = check_random_state(random_state)
     cells = self._read(X, reset=False)
-    return self._fitted.sample(cells, n_samples, self.lambda_ridge_, rng)
+    with threads_for(work_of(n_samples * cells.size, min(cells.shape))):
+        return self._fitted.sample(cells, n_samples, self.lambda_ridge_, rng)

@@ -28,7 +28,7 @@ from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, threads_for, work_of
 from skmc.parameters import Count, Params, Positive, Seed
 from skmc.solvers import Gibbs, Solver
 
@@ -243,7 +243,8 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        std = self._fitted.std(cells)
+        with threads_for(work_of(cells.size, min(cells.shape))):
+            std = self._fitted.std(cells)
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)

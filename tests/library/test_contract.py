@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
 from skmc.base import HOOKS, BaseCompleter, IterativeCompleter
@@ -46,6 +47,38 @@ def test_attributes_are_set_at_the_end_by_one_function(cls, small, monkeypatch):
         warnings.simplefilter("ignore")
         completer.fit(small[1])
     assert ends and not early
+
+
+class Threads(TorchDispatchMode):
+    """Lists the operations that use several threads if they are large."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        if torch.get_num_threads() > 1 and name not in {"lift_fresh", "detach"}:
+            self.shared.append(name)
+        return function(*args, **(kwargs or {}))
+
+
+@every_completer
+def test_threads_of_a_small_computation_never_wait_for_each_other(cls, small):
+    """Beside a busy process, a single operation that is shared costs milliseconds."""
+    X, before = small[1].filled(np.nan), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with warnings.catch_warnings(), Threads() as threads:
+            warnings.simplefilter("ignore")
+            completer = make(cls).fit(X)
+            completer.transform(X)
+            completer.transform(X[:5] + 0.1)
+            for name in {"sample", "predict_std"} & set(dir(completer)):
+                getattr(completer, name)(X)
+    finally:
+        torch.set_num_threads(before)
+    assert not threads.shared
 
 
 def test_attributes_of_an_earlier_fit_are_removed(small):

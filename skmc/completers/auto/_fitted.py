@@ -12,6 +12,7 @@ from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
 from skmc.completers._units import standardized, undone
 from skmc.completers.auto._spread import Spread
+from skmc.linalg import threads_for, work_of
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
 
@@ -120,11 +121,12 @@ class FittedStack(Completion):
         variance = np.zeros(cells.shape)
         position = self.index.find(cells)
         known = position >= 0
-        if known.any():
-            whole = self.row_map.variance(self.index.cells, reconstruction)
-            variance[known] = whole[position[known]]
-        if not known.all():
-            variance[~known] = self.row_map.variance(cells[~known], own_values)
+        with threads_for(work_of(cells.size, min(cells.shape))):
+            if known.any():
+                whole = self.row_map.variance(self.index.cells, reconstruction)
+                variance[known] = whole[position[known]]
+            if not known.all():
+                variance[~known] = self.row_map.variance(cells[~known], own_values)
         scale = self.row_map.scaling.scale.numpy()
         std = self.spread.deviations(variance) * scale
         return np.where(np.isnan(cells), std, 0.0)

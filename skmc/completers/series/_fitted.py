@@ -20,7 +20,7 @@ from skmc.completers.series._periods import find_periods
 from skmc.completers.series._stack import SeriesStack, members_for
 from skmc.completers.series._table import TimeTable
 from skmc.completers.series._windows import Span
-from skmc.linalg import seed_of
+from skmc.linalg import seed_of, threads_for
 from skmc.loop import FitTasks
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class FittedSeries:
     stack: SeriesStack
 
     @classmethod
+    @threads_for(0)  # the members choose their own
     def fit(
         cls, params: SeriesCompleter, table: TimeTable, tasks: FitTasks
     ) -> FittedSeries:
@@ -95,6 +96,7 @@ class FittedSeries:
         pairs = zip(self.stack.members, columns, strict=True)
         return {member.name: own for member, own in pairs}
 
+    @threads_for(0)
     def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray, Spread]:
         """Values and deviations of the missing cells of a table, and their errors."""
         at, span = table.positions(self.grid), self.span
