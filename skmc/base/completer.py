@@ -135,7 +135,7 @@ class BaseCompleter(Estimator):
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
         except Exception as error:
-            # A failed fit leaves all unchanged but callbacks, which are torn down later.
+            # A failed fit changes nothing; only callbacks, torn down later, are kept.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
             self.__dict__.clear()
             self.__dict__.update(before | hooks)

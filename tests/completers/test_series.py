@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skmc import GaussianCompleter, KNNCompleter, SeriesCompleter
+from skmc import GaussianCompleter, KNNCompleter, MeanCompleter, SeriesCompleter
 from skmc.completers.series._grid import TimeGrid, ticks_of
 from skmc.completers.series._members import Interpolation, SeasonalMean
 from skmc.completers.series._periods import find_periods
@@ -86,7 +86,7 @@ def test_a_line_is_completed_like_interpolation():
     assert rmse(found, walks, hidden) < 1.03 * rmse(line, walks, hidden)
 
 
-def test_order_gaps_and_containers_of_times(truth, fitted):
+def test_order_and_gaps_of_times(truth, fitted):
     completer, X = fitted
     whole = completer.transform(X)
     with pytest.warns(UserWarning, match="not sorted"):
@@ -100,27 +100,35 @@ def test_order_gaps_and_containers_of_times(truth, fitted):
     np.testing.assert_allclose(
         completer.transform(absent), completer.transform(empty).loc[absent.index]
     )
+
+
+def test_containers_of_times(fitted):
+    def quick(**params):
+        return SeriesCompleter(MeanCompleter(), period=24, random_state=0, **params)
+
+    X = fitted[1]
+    whole = quick().fit_transform(X)
     column = X.reset_index(names="when").assign(note="a")
     with pytest.warns(UserWarning, match=r"not numbers.*'note'"):
-        named = SeriesCompleter(time="when", random_state=0).fit(column)
+        named = quick(time="when").fit(column)
     found = named.transform(column)
     assert (found[["when", "note"]] == column[["when", "note"]]).all(axis=None)
     np.testing.assert_allclose(found[X.columns], whole)
     text = column.drop(columns="note").astype({"when": str})
     for frame in (text, pl.from_pandas(column.drop(columns="note"))):
-        found = SeriesCompleter(time="when", random_state=0).fit_transform(frame)
+        found = quick(time="when").fit_transform(frame)
         assert type(found) is type(frame)
         np.testing.assert_allclose(found[list(X.columns)].to_numpy(), whole)
     words = X.set_axis(X.index.astype(str))
-    found = SeriesCompleter(random_state=0).fit_transform(words)
+    found = quick().fit_transform(words)
     np.testing.assert_allclose(found, whole)
     zone = X.tz_localize("UTC").tz_convert("Europe/Berlin")
-    found = SeriesCompleter(random_state=0).fit_transform(zone)
+    found = quick().fit_transform(zone)
     np.testing.assert_allclose(found, whole)
-    plain = SeriesCompleter(period=24, random_state=0).fit_transform(X.to_numpy())
+    plain = quick().fit_transform(X.to_numpy())
     np.testing.assert_allclose(plain, whole)
     whole_numbers = X.round().astype("Int64")
-    found = SeriesCompleter(random_state=0).fit_transform(whole_numbers)
+    found = quick().fit_transform(whole_numbers)
     assert found.notna().all(axis=None)
 
 
