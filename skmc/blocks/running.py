@@ -140,7 +140,7 @@ class OnCluster(Local):
 
     @property
     def at_once(self) -> int:
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, sum(self._ask("nthreads").values()))
 
     def _check_workers(self) -> None:
         def version() -> str:  # sent by value: the worker need not know this module
@@ -172,7 +172,7 @@ class OnCluster(Local):
         each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         own = each or [None] * len(handles)
-        submit, held = self.client.submit, self.client.who_has(handles)
+        submit, held = self.client.submit, self._ask("who_has", handles)
         with _large_messages():
             shared = submit(_identity, Packed(common), pure=False)
             futures = [
@@ -216,7 +216,7 @@ class OnCluster(Local):
                     raise
                 if self.client.status != "running":
                     raise self._lost() from error
-                if self.client.nthreads():
+                if self._ask("nthreads"):
                     seen = time.monotonic()
                 elif time.monotonic() - seen > WITHOUT_WORKERS:
                     raise RuntimeError(
@@ -224,6 +224,12 @@ class OnCluster(Local):
                         "seconds. Start workers and run the fit again; inside of "
                         "skmc.persistence.checkpoint it continues."
                     ) from error
+
+    def _ask(self, question: str, *about: object) -> Any:
+        try:
+            return getattr(self.client, question)(*about)
+        except OSError as error:
+            raise self._lost() from error
 
     def _lost(self) -> RuntimeError:
         return RuntimeError(

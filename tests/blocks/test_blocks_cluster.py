@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.metadata import version
 
 import dask
 import dask.dataframe as dd
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from distributed.comm import CommClosedError
 from distributed.utils import get_mp_context
 from stored_ratings import NAMES, films, triplets, users, weighted_cells, write
 
@@ -216,6 +218,21 @@ class Answers:
 
     def run(self, function, on_error):
         return {"tcp://w:1": self.answer}
+
+
+class Silent(Answers):
+    def who_has(self, *handles):
+        raise CommClosedError
+
+    nthreads = submit = who_has
+
+
+def test_a_scheduler_that_does_not_answer():
+    cluster = running.OnCluster(Silent(version("skmc")))
+    with pytest.raises(RuntimeError, match="scheduler of the cluster was lost"):
+        next(cluster.map(len, []))
+    with pytest.raises(RuntimeError, match="scheduler of the cluster was lost"):
+        _ = cluster.at_once
 
 
 def test_workers_without_the_package(files, tmp_path):
