@@ -24,7 +24,7 @@ from skmc.base.reporting import warn_of_empty, warn_of_empty_rows, warn_user
 from skmc.blocks import is_lazy, lazy_transform
 from skmc.cells import Container, Given, Observed, Priors
 from skmc.compatibility import Interval, InvalidParameterError
-from skmc.linalg import threads_for, work_of
+from skmc.linalg import threads_for, threads_for_rows
 from skmc.loop import fit_scope
 
 # Parameters that every completer has.
@@ -238,11 +238,11 @@ class BaseCompleter(Estimator):
         return completed
 
     def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
-        with _threads(cells):
+        with threads_for_rows(cells):
             return self._fitted.rows(cells, everywhere)
 
     def _values_of_fit(self, given: Given, everywhere: bool) -> np.ndarray:
-        with _threads(given.matrix):
+        with threads_for_rows(given.matrix):
             return self._fitted.of_fitted_rows(given, everywhere)
 
     def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -290,11 +290,6 @@ def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         limits = np.finfo(dtype)
         values = values.clip(limits.min, limits.max)
     return values.astype(dtype, copy=False)
-
-
-def _threads(cells: np.ndarray) -> Any:
-    """Return the context for computations outside of solves, which have their own."""
-    return threads_for(work_of(cells.size, min(cells.shape)))
 
 
 def _out_of_memory(completer: BaseCompleter) -> MemoryError:

@@ -13,7 +13,7 @@ from skmc import patterns
 from skmc.base.reporting import warn_user
 from skmc.blocks import is_lazy, lazy_entries, tables_of
 from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
-from skmc.linalg import Seed, threads_for, work_of
+from skmc.linalg import Seed, threads_for_rows
 from skmc.metrics import nmae
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def score(self: BaseCompleter, X: Container, y: object = None) -> float:
                 "X has no row with two observed cells, so score cannot hide any; "
                 "pass the truth as y."
             )
-        with threads_for(work_of(cells.size, min(cells.shape))):
+        with threads_for_rows(cells):
             completed = self._fitted.without(cells, hidden)
     else:
         truth = to_cells(y, name="y", missing_values=self.missing_values)
@@ -99,7 +99,7 @@ def sample(
         raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
     rng = check_random_state(random_state)
     cells, source = self._read_rows(X, reset=False)
-    with threads_for(work_of(n_samples * cells.size, min(cells.shape))):
+    with threads_for_rows(cells, n_samples):
         draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
     if (empty := self._priors.empty_cols).any():
         draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]

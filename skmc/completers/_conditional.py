@@ -16,7 +16,7 @@ from torch import Tensor
 from skmc.base import NOT_IN_MEMORY, Fitted
 from skmc.cells import Container
 from skmc.completers._marginals import NormalMarginals
-from skmc.linalg import Gaussian, Seed, threads_for, work_of
+from skmc.linalg import Gaussian, Seed, threads_for_rows
 from skmc.solvers import EM, FactorEM, Solver
 
 STEPS = 3  # of data augmentation between two draws of the model
@@ -164,7 +164,7 @@ def predict_std(self: GaussianCompleter, X: Container) -> np.ndarray:
     """
     check_is_fitted(self)
     cells = self._read(X, reset=False)
-    with threads_for(work_of(cells.size, min(cells.shape))):
+    with threads_for_rows(cells):
         std = self._fitted.std(cells)
     if self.keep_observed:
         std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
@@ -201,5 +201,5 @@ def sample(
     check_is_fitted(self)
     rng = check_random_state(random_state)
     cells = self._read(X, reset=False)
-    with threads_for(work_of(n_samples * cells.size, min(cells.shape))):
+    with threads_for_rows(cells, n_samples):
         return self._fitted.sample(cells, n_samples, self.lambda_ridge_, rng)

@@ -28,7 +28,7 @@ from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness, threads_for, work_of
+from skmc.linalg import Randomness, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
 from skmc.solvers import Gibbs, Solver
 
@@ -243,7 +243,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        with threads_for(work_of(cells.size, min(cells.shape))):
+        with threads_for_rows(cells):
             std = self._fitted.std(cells)
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0

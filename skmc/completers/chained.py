@@ -19,7 +19,7 @@ from skmc.completers._chains import Chains
 from skmc.completers._tree_rows import FittedTrees
 from skmc.completers._units import standardized
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import seed_of, threads_for, work_of
+from skmc.linalg import seed_of, threads_for_rows
 from skmc.loop import FitTasks, time_limit
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
@@ -246,7 +246,7 @@ class ChainedCompleter(BaseCompleter):
     ) -> np.ndarray:
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        with threads_for(work_of(cells.size, min(cells.shape))):
+        with threads_for_rows(cells):
             found = self._fitted.row_map.spread(cells, answer)
         found[..., self._priors.empty_cols] = np.nan
         return found.astype(cells.dtype, copy=False)

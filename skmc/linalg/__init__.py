@@ -30,6 +30,7 @@ from skmc.linalg.threads import (
     memory_of,
     resolve_device,
     threads_for,
+    threads_for_rows,
     threads_shared_by,
     work_of,
 )

@@ -15,10 +15,11 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from enum import Enum
 from typing import Any
 
+import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
@@ -112,6 +113,23 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
             yield
         finally:
             _here.allowed, _here.used = outside
+
+
+def threads_for_rows(rows: np.ndarray, times: int = 1) -> AbstractContextManager[None]:
+    """`threads_for` computations with rows outside of solves.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_cols)
+        The rows.
+    times : int, default=1
+        How often they are used.
+
+    Returns
+    -------
+    context manager
+    """
+    return threads_for(work_of(times * rows.size, min(rows.shape)))
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
 from skmc.completers._units import standardized, undone
 from skmc.completers.auto._spread import Spread
-from skmc.linalg import threads_for, work_of
+from skmc.linalg import threads_for_rows
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
 
@@ -121,7 +121,7 @@ class FittedStack(Completion):
         variance = np.zeros(cells.shape)
         position = self.index.find(cells)
         known = position >= 0
-        with threads_for(work_of(cells.size, min(cells.shape))):
+        with threads_for_rows(cells):
             if known.any():
                 whole = self.row_map.variance(self.index.cells, reconstruction)
                 variance[known] = whole[position[known]]
