@@ -25,7 +25,7 @@ from benchmarks import load
 from benchmarks.shared import made, registry
 from benchmarks.shared.sources import ROOT, git
 
-POLL = 15  # seconds
+POLL = 5  # seconds
 ASIDE = ".before"  # added to the name of a file that is being made again
 
 
@@ -81,9 +81,12 @@ def wanted(name: str, stale: bool) -> bool:
 def wait(minutes: float) -> None:
     """Wait until the machine is idle, or until the time is over."""
     until = time.monotonic() + 60 * minutes
-    while (busy := load() or 0) > made.BUSY and time.monotonic() < until:
-        print(f"The load for each core is {busy:.2f}; waiting.", flush=True)
+    load()
+    while time.monotonic() < until:
         time.sleep(POLL)
+        if (busy := load()) <= made.BUSY:
+            break
+        print(f"Other programs take {busy:.2f} of the cores; waiting.", flush=True)
 
 
 def aside(path: Path) -> Path:

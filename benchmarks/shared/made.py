@@ -23,14 +23,15 @@ from typing import Any
 from filelock import FileLock
 
 import skmc
-from benchmarks import LOAD, START
+from benchmarks import START, load
 from benchmarks.shared import registry
 from benchmarks.shared.sources import changed, dependencies, digest, git
 
 DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 PAGES = Path(os.environ.get("SKMC_REPRODUCTION") or DOCS)
 RECORDS = PAGES / "records"
-BUSY = 0.3  # load for each core
+BUSY = 0.3  # of the cores
+LOAD = load()  # while this process imported
 SAME = ("commit", "digest", "processor", "threads", "version")
 
 _earlier: dict[str, float] = {}  # seconds of earlier commands that made the same entry

@@ -181,14 +181,15 @@ def test_pages_say_when_they_were_made(monkeypatch, folder):
 
 
 def test_the_runner_waits_while_the_machine_is_busy(monkeypatch, capsys):
-    loads, slept = iter([0.9, 0.4, 0.1]), []
+    loads, slept = iter([1.0, 0.9, 0.4, 0.1]), []
     monkeypatch.setattr(index, "load", lambda: next(loads))
     monkeypatch.setattr(index.time, "sleep", slept.append)
     index.wait(30)
-    assert slept == [index.POLL] * 2 and "0.90; waiting" in capsys.readouterr().out
+    assert slept == [index.POLL] * 3
+    assert "take 0.90 of the cores; waiting" in capsys.readouterr().out
     monkeypatch.setattr(index, "load", lambda: 0.9)
     index.wait(0)
-    assert len(slept) == 2
+    assert len(slept) == 3
     assert made.is_busy({"load": 0.9}) and not made.is_busy({"load": None})
 
 
