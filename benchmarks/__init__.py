@@ -7,18 +7,29 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
-import psutil
+
+def _others() -> float | None:
+    """Seconds that all cores have worked for other programs."""
+    try:
+        fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    except OSError:  # not Linux
+        return None
+    ticks = [int(field) for field in fields]
+    idle = ticks[3] + ticks[4]  # "idle" and "iowait"
+    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK") - time.process_time()
+
 
 START = time.time()
-_counted = time.perf_counter(), time.process_time()
-psutil.cpu_percent()
+_counted = time.perf_counter(), _others()
 
 
-def load() -> float:
+def load() -> float | None:
     """The share of the cores that other programs took since this was last called."""
     global _counted
-    before, _counted = _counted, (time.perf_counter(), time.process_time())
-    elapsed, own = (now - then for now, then in zip(_counted, before, strict=True))
-    others = psutil.cpu_percent() / 100 - own / elapsed / (os.cpu_count() or 1)
-    return round(max(others, 0), 2)
+    (then, before), _counted = _counted, (time.perf_counter(), _others())
+    now, after = _counted
+    if before is None or after is None:
+        return None
+    return round(max((after - before) / (now - then) / (os.cpu_count() or 1), 0), 2)

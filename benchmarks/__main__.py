@@ -84,7 +84,7 @@ def wait(minutes: float) -> None:
     load()
     while time.monotonic() < until:
         time.sleep(POLL)
-        if (busy := load()) <= made.BUSY:
+        if (busy := load() or 0) <= made.BUSY:
             break
         print(f"Other programs take {busy:.2f} of the cores; waiting.", flush=True)
 

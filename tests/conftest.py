@@ -67,11 +67,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as fast what is not marked as slow and is not for one of the completers."""
+    """Mark as fast what has no such mark and is not for one of the completers."""
     others = {cls.__name__ for cls in COMPLETERS} - FAST
     for item in items:
         case = item.name.partition("[")[2]
-        if not item.get_closest_marker("slow") and not any(n in case for n in others):
+        apart = any(map(item.get_closest_marker, ("long", "slow")))
+        if not apart and not any(n in case for n in others):
             item.add_marker("fast")
 
 

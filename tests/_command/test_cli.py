@@ -104,7 +104,8 @@ def test_numbers_equal_those_of_the_completer(run, tmp_path):
     assert code == 0
     expected = SVDCompleter(rank=2, random_state=0).fit_transform(X)
     expected = expected.clip(np.nanmin(X, 0), np.nanmax(X, 0))
-    np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv"), expected)
+    # The last bit depends on where an array lies in memory.
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv"), expected, rtol=1e-9)
 
 
 @pytest.mark.slow

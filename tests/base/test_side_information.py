@@ -98,6 +98,7 @@ def test_graph_penalty_is_its_laplacian():
     np.testing.assert_allclose(dense(sparse)[1], P)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("per_cell", [1.0, 0.5])
 @pytest.mark.parametrize("row_biases", [True, False])
 def test_als_minimizes_the_stated_objective(per_cell, row_biases, monkeypatch):

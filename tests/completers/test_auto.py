@@ -270,8 +270,11 @@ def test_the_time_limit_skips_candidates(matrix, monkeypatch):
     assert "of 2 candidates" in auto.verdict_
 
 
-def checked(matrix, monkeypatch, seconds, max_time=2.2):
-    """Fit two candidates; the second seems to need more time than ``max_time``."""
+def checked(matrix, monkeypatch, seconds, max_time=2.2, guess=1.5):
+    """Fit two candidates; the second seems to need more time than ``max_time``.
+
+    ``seconds`` and ``guess`` are the true and the estimated time of a fit to 60 rows.
+    """
     rows = []
 
     class Watched(SVDCompleter):
@@ -282,7 +285,7 @@ def checked(matrix, monkeypatch, seconds, max_time=2.2):
 
     found = [
         Candidate("means", MeanCompleter(), lambda s: 1e-9),
-        Candidate("svd", Watched(), lambda s: s.n_rows / 40),  # 1.5 s
+        Candidate("svd", Watched(), lambda s: guess * s.n_rows / 60),
     ]
     monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
     auto = AutoCompleter(max_time=max_time, random_state=0)
@@ -290,7 +293,7 @@ def checked(matrix, monkeypatch, seconds, max_time=2.2):
 
 
 def test_a_fit_to_a_few_rows_corrects_a_high_estimate(matrix, monkeypatch):
-    auto, rows = checked(matrix, monkeypatch, 0.0)
+    auto, rows = checked(matrix, monkeypatch, 0.0, 22, guess=15)
     assert rows[:2] == [8, 60]
     assert auto.weights_["svd"] > 0.9
 

@@ -74,6 +74,7 @@ def test_ialm_attains_the_least_nuclear_norm(noisy):
     assert float((Y * X).sum()) == pytest.approx(float(nuclear), rel=1e-4)
 
 
+@pytest.mark.long
 def test_methods_for_the_least_nuclear_norm_agree(noisy):
     """IALM, SVT with a large tau, and Soft-Impute with a small weight."""
     *_, data, sparse = noisy

@@ -267,6 +267,7 @@ def test_other_input_that_is_refused(fitted):
     assert empty.drop(columns="e").notna().all(axis=None)
 
 
+@pytest.mark.long
 def test_scores_order_completers(truth, fitted):
     completer, X = fitted
     worse = SeriesCompleter(period=None, random_state=0).fit(X)
@@ -281,7 +282,7 @@ def test_scores_order_completers(truth, fitted):
         completer.score(X, X)
 
 
-@parametrize_with_checks([SeriesCompleter(random_state=0)])
+@parametrize_with_checks([SeriesCompleter(MeanCompleter(), random_state=0)])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -182,7 +182,7 @@ print(len(seen), len({code.co_filename for code in seen}))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["AIRCompleter", "FactorizationCompleter"])
 def test_few_steps_to_the_first_product(name):
     """Counts distinct functions, without comprehensions and properties, and files."""

@@ -85,6 +85,7 @@ def test_groups_take_the_place_of_several_units():
     assert len(effect(X, treated, MCNNM, n_placebos=3).placebo_att) == 3
 
 
+@pytest.mark.long
 def test_intervals_hold_the_effect_as_often_as_they_say():
     inside = []
     for seed in range(40):

@@ -304,7 +304,7 @@ print(found["tried"], len(found["lost"]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_twenty_kills_at_random_moments(tmp_path):
     """``kill -9``: five fits, four kills each, and the answers are those without."""
     ran = subprocess.run(

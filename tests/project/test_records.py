@@ -198,7 +198,7 @@ def test_a_record_is_made_from_nothing_or_stays(monkeypatch, folder, fails, caps
     process(monkeypatch, "1")
     record = registry.Record("benchmarks.speed.knn", ("one", "two"), (), ("page",))
     monkeypatch.setattr(registry, "RECORDS", {"x": record})
-    monkeypatch.setattr(index, "load", lambda: 0.0)
+    monkeypatch.setattr(index, "wait", lambda minutes: None)
     (folder / "records" / "x.json").write_text('{"old": 1}')
     (folder / "page.md").write_text("old")
 

@@ -72,7 +72,7 @@ RUN = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
 def test_code_of_a_page_runs(path, capsys):
     # A module, because classes of other places cannot be pickled.

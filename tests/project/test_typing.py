@@ -53,6 +53,7 @@ def checked(checker, script, tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.long
 @each
 def test_a_script_of_a_user(checker, tmp_path, monkeypatch):
     ran = checked(checker, SCRIPT, tmp_path, monkeypatch)

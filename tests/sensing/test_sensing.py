@@ -451,6 +451,7 @@ def test_the_convex_solution_recovers():
     assert np.linalg.matrix_rank(default.matrix_, 1e-6) < 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
