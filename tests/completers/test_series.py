@@ -288,6 +288,13 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.long
+@parametrize_with_checks([SeriesCompleter(random_state=0)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_with_default_members(estimator, check):
+    check(estimator)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (3, 1), (40, 1), (20, 60)])
 def test_short_and_wide_series(shape):
     rng = np.random.RandomState(0)

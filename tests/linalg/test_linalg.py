@@ -207,7 +207,6 @@ def test_ridge_rows_are_scikit_learns(per_cell, block, ragged, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.long
 @pytest.mark.parametrize("over", [0.0, OVER])
 def test_posterior_draws_have_the_posterior_moments(over, ragged):
     """Mean and covariance over many draws of each row, with a prior and links."""
