@@ -8,8 +8,8 @@ this file, and ``germany.csv`` and ``basque.csv`` of the folder ``data`` of
 https://github.com/sdfordham/pysyncon. Without an argument, it is ``panel`` in the
 folder ``SKMC_DATA``.
 
-Other programs are measured where they are installed: causaltensor, diff-diff, mlsynth
-and pysyncon.
+Other programs are measured where they are installed: causaltensor (0.1.12), diff-diff,
+mlsynth and pysyncon.
 """
 
 from __future__ import annotations

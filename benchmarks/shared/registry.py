@@ -81,7 +81,11 @@ RECORDS = {
     "networks": paper(
         "networks", "networks-all", f"images/ {SMALL} {LARGE}", "networks"
     ),
-    "panel": quality("panel", "panel/ causaltensor diff_diff mlsynth pysyncon"),
+    "panel": quality(
+        "panel",
+        "panel/prop99.npz panel/germany.csv panel/basque.csv "
+        "causaltensor diff_diff mlsynth pysyncon",
+    ),
     "pictures": paper(
         "pictures",
         "pictures",
