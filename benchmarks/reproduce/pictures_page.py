@@ -121,7 +121,7 @@ def published(results: Results) -> dict[str, object]:
 
 
 def masked(results: Results) -> dict[str, object]:
-    rows, errors = [], []
+    rows, errors, others = [], [], []
     for name in ours.MASKED:
         for kind in ours.HOLES:
             cells = [
@@ -130,14 +130,18 @@ def masked(results: Results) -> dict[str, object]:
             ]
             rows.append([name, kind, *best(cells)])
             errors.append([float(cell) for cell in cells])
+            first = [*ours.COMPLETERS][int(np.argmin(errors[-1]))]
+            if first != "Nonlocal":
+                others.append(f"{name}, {kind} ({first})")
     lowest = np.min(errors, axis=1)
     means = {
         f"{method}Completer": geometric_mean(column / lowest)
         for method, column in zip(ours.COMPLETERS, np.transpose(errors), strict=True)
     }
     return {
-        "n_lowest": int((np.transpose(errors)[0] == lowest).sum()),
+        "n_lowest": len(errors) - len(others),
         "n_cases": len(errors),
+        "others": "; ".join(others) or "none",
         "second": f"{sorted(means.values())[1]:.2f}",
         "chart": chart(f"{NAME}-masks", "NMAE / lowest of the case", means),
         "masked": table(["picture", "hidden", *ours.COMPLETERS], rows),

@@ -12,7 +12,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -20,15 +19,15 @@ import torch
 from scipy.sparse import coo_matrix
 
 from benchmarks.shared.pages import hardware, record
-from benchmarks.shared.timing import in_turns, peak_memory
+from benchmarks.shared.timing import in_turns
 from benchmarks.speed import ncarl
 from benchmarks.speed.counts import counts
 from benchmarks.speed.lapack import shrink_by_lapack
-from skmc import Entries, FactorizationCompleter, Observed
-from skmc.cells import Scaling, SparseObserved
+from skmc import Entries, FactorizationCompleter
+from skmc.cells import SparseObserved
 from skmc.datasets import load_flixster, load_movielens
 from skmc.linalg import Randomness
-from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
+from skmc.solvers import ALS, SoftImpute, largest_weight
 
 REPEATS = 3
 
@@ -332,40 +331,6 @@ def memory() -> dict:
     return result
 
 
-@torch.no_grad()
-def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
-    """IALM on MovieLens-1M (6040 x 3952 dense, float32); resumes an unfinished run."""
-    train, test = million()
-    values = torch.from_numpy(train.to_cells().astype(np.float32))
-    data = Observed(values, ~torch.isnan(values))
-    scaling = Scaling.of(data, "auto", centre=False)
-    data = data.scaled(scaling)
-    solver, checkpoint = InexactALM(1e-4), Path.cwd() / ".ialm-1m.pt"
-    if checkpoint.exists():
-        n_iter, spent, fields = torch.load(checkpoint, weights_only=False)
-        state = InexactALMState(**fields)
-    else:
-        n_iter, spent, state = 0, 0.0, solver.init(data)
-    residual, began = float("inf"), time.perf_counter()
-    while residual > 1e-3 and time.perf_counter() - began < 60 * minutes:
-        start = time.perf_counter()
-        state, n_iter = solver.step(data, state), n_iter + 1
-        spent += time.perf_counter() - start
-        residual = float(solver.residual(data, None, state))
-        torch.save((n_iter, spent, vars(state)), checkpoint)
-        print(n_iter, spent, state.spectrum.rank, residual, flush=True)
-    guess = scaling.undo(state.X)[test.rows, test.cols].numpy().clip(1, 5)
-    return {
-        "seconds of steps": spent,
-        "iterations": n_iter,
-        "finished": residual <= 1e-3,
-        "rank": state.spectrum.rank,
-        "RMSE": float(np.sqrt(np.mean((guess - test.values) ** 2))),
-        "NMAE": float(np.abs(guess - test.values).mean() / 4),
-        "peak memory, GiB": peak_memory() / 2**30,
-    }
-
-
 def ncarl_rows() -> dict:
     """NCARL's row solves and a loop over rows at 1000 x 500."""
     return {f"{rate:.0%} hidden": ncarl.rows(rate) for rate in (0.2, 0.8)}
@@ -379,7 +344,6 @@ PARTS = {
     "growth": growth,
     "memory": memory,
     "ncarl": ncarl_rows,
-    "ialm-1m": ialm_million,
 }
 
 if __name__ == "__main__":
