@@ -1,9 +1,10 @@
 """``python -m benchmarks``: all records, when and on what they were made, their state.
 
 ``python -m benchmarks run [NAME ...] [--stale] [--wait MINUTES]`` makes records again,
-one after the other, each from nothing. Those made on the present commit are left out,
-so an interrupted run continues; a record that is named is always made. Before each
-command it waits until the machine is idle, for at most MINUTES.
+one after the other. Those made on the present commit are left out, unless they are
+named. Only results that are out of date are measured, so an interrupted run continues;
+of a record that has none, all are. Before each command it waits until the machine is
+idle, for at most MINUTES.
 
 A record is stale if the code of skmc behind it has changed, docstrings and comments
 apart. `benchmarks.shared.registry` lists the commands and what they need.
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from benchmarks import load
@@ -26,7 +26,6 @@ from benchmarks.shared import made, registry
 from benchmarks.shared.sources import ROOT, git
 
 POLL = 5  # seconds
-ASIDE = ".before"  # added to the name of a file that is being made again
 
 
 def rows(name: str) -> Iterator[list[str]]:
@@ -37,6 +36,7 @@ def rows(name: str) -> Iterator[list[str]]:
     for entry in entries:
         shown = [entry.get(k) for k in ("processor", "threads", "load", "seconds")]
         states = [made.state(name, entry), *["busy"] * made.is_busy(entry)]
+        states += ["unfinished"] * made.unfinished(name).exists()
         number = f" ({len(entry['results'])})" if "results" in entry else ""
         yield [
             name + number,
@@ -71,6 +71,8 @@ def wanted(name: str, stale: bool) -> bool:
     """Whether a record that is not named is to be made."""
     entries = made.entries(name)
     states = [made.state(name, entry) for entry in entries]
+    if made.unfinished(name).exists():
+        return True
     if stale:
         return "stale" in states
     head = git("rev-parse", "--short", "HEAD")
@@ -89,46 +91,33 @@ def wait(minutes: float) -> None:
         print(f"Other programs take {busy:.2f} of the cores; waiting.", flush=True)
 
 
-def aside(path: Path) -> Path:
-    return path.with_name(path.name + ASIDE)
-
-
-def put_back(paths: list[Path], failed: bool) -> None:
-    """Restore what was moved aside, if its successor failed or does not exist."""
-    for path in paths:
-        if failed:
-            path.unlink(missing_ok=True)
-        if aside(path).exists():
-            if path.exists():
-                aside(path).unlink()
-            else:
-                aside(path).replace(path)
-
-
-def succeeds(command: str, minutes: float) -> bool:
-    """Run a command once the machine is idle."""
+def succeeds(command: str, name: str, minutes: float) -> bool:
+    """Run a command of a record once the machine is idle."""
     wait(minutes)
     print(f"+ python -m {command}", flush=True)
     words = [sys.executable, "-m", *map(os.path.expandvars, shlex.split(command))]
-    environment = {**os.environ, "SKMC_REPRODUCTION": str(made.PAGES.resolve())}
+    pages = str(made.PAGES.resolve())
+    environment = {**os.environ, "SKMC_REPRODUCTION": pages, made.AGAIN: name}
     return subprocess.run(words, cwd=ROOT, env=environment).returncode == 0
 
 
 def make(name: str, minutes: float) -> bool:
-    """Make a record from nothing; if a command fails, the old one stays."""
-    record = registry.RECORDS[name]
-    paths = [made.RECORDS / f"{name}.json", made.RECORDS / "made" / f"{name}.json"]
-    paths += [made.PAGES / f"{page}.md" for page in record.pages]
-    put_back([path for path in paths if aside(path).exists()], failed=True)
-    for path in paths:
-        if path.exists():
-            path.replace(aside(path))
-    failed = True
-    try:
-        failed = not all(succeeds(command, minutes) for command in record.commands)
-    finally:
-        put_back(paths, failed)
-    return not failed
+    """Make the results of a record that are out of date, or all if none is.
+
+    Results that no command measures any more are removed at the end. If a command
+    fails, the results so far stay, and the next run measures the others.
+    """
+    began, unfinished = made.minute(time.time()), made.unfinished(name)
+    if not (unfinished.exists() or made.outdated(name)):
+        made.disown(name)
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.touch()
+    for command in registry.RECORDS[name].commands:
+        if not succeeds(command, name, minutes):
+            return False
+    made.forget(name, made.outdated(name, until=began))
+    unfinished.unlink()
+    return True
 
 
 def run(arguments: Any) -> int:

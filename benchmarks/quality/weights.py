@@ -8,7 +8,6 @@ recommend come from these curves, and from the papers.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_sample_image, load_wine
 
-from benchmarks.shared.made import RECORDS
+from benchmarks.shared import made
 from benchmarks.shared.pages import best, dots, folded, record, table, write_page
 from skmc import (
     AIRCompleter,
@@ -174,8 +173,7 @@ def measure(words: list[str]) -> None:
 def page() -> None:
     """Write a table for each weight."""
     parts, ranges = [], {}
-    known = json.loads((RECORDS / f"{NAME}.json").read_text())
-    for title, curve in known.items():
+    for title, curve in made.known(NAME).items():
         errors = {name: curve[name]["errors"] for name in DATA}
         weights = [f"{weight:g}" for weight in curve["weights"]]
         columns = [best([f"{e:.3f}" for e in errors[name]]) for name in DATA]

@@ -32,7 +32,8 @@ PAGES = Path(os.environ.get("SKMC_REPRODUCTION") or DOCS)
 RECORDS = PAGES / "records"
 BUSY = 0.3  # of the cores
 LOAD = load()  # while this process imported
-SAME = ("commit", "digest", "processor", "threads", "version")
+AGAIN = "SKMC_AGAIN"  # names the record that is being made
+SAME = ("digest", "processor", "threads", "version")
 
 _earlier: dict[str, float] = {}  # seconds of earlier commands that made the same entry
 
@@ -44,9 +45,9 @@ def add(
     path = RECORDS / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        known = json.loads(path.read_text()) if path.exists() else {}
-        records = {**known, **found}
-        note(name, found, known)
+        before = read(name)
+        records = {**before, **found}
+        note(name, found, before)
         fresh = path.with_suffix(".new")
         fresh.write_text(text(records))
         fresh.replace(path)
@@ -57,9 +58,9 @@ def note(name: str, found: Collection[str], known: Collection[str] = ()) -> None
     """Write down that this process made some results, beside those already there."""
     entry, results = this_process(name), set(found)
     before = entries(name) if known else []
-    mine = next((e for e in before if all(e.get(k) == entry[k] for k in SAME)), None)
+    mine = next((e for e in before if continues(e, entry)), None)
     if name not in _earlier:
-        again = mine is None or not results.isdisjoint(known)
+        again = mine is None or not results.isdisjoint(results_of(mine, before, known))
         _earlier[name] = 0.0 if again else mine["seconds"]
     entry["seconds"] = round(_earlier[name] + entry["seconds"], 1)
     entry["results"] = results
@@ -78,9 +79,89 @@ def note(name: str, found: Collection[str], known: Collection[str] = ()) -> None
         del entry["results"]
     else:
         entry["results"] = sorted(entry["results"])
+    write_entries(name, after)
+
+
+def continues(entry: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the same code was measured, on the same machine and as idle."""
+    return is_busy(entry) == is_busy(other) and all(
+        entry.get(key) == other[key] for key in SAME
+    )
+
+
+def results_of(
+    entry: Mapping[str, Any],
+    every: list[dict[str, Any]],
+    known: Collection[str],
+) -> set[str]:
+    listed = {key for other in every for key in other.get("results", ())}
+    return {*entry.get("results", {*known} - listed)}
+
+
+def read(name: str) -> dict[str, Any]:
+    path = RECORDS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def outdated(name: str, until: str | None = None) -> set[str]:
+    """Results of other code, or of a busy machine; of those, the ones before a date."""
+    every, known, found = entries(name), read(name), set[str]()
+    for entry in every:
+        again = state(name, entry) != "fresh" or is_busy(entry)
+        if again and (until is None or entry["date"] < until):
+            found |= results_of(entry, every, known)
+    return found
+
+
+def ignored(name: str) -> set[str]:
+    """Results that are to be measured again, while a record is being made."""
+    return outdated(name) if os.environ.get(AGAIN) == name else set()
+
+
+def known(name: str) -> dict[str, Any]:
+    """The results of a record, without those that are to be measured again."""
+    old = ignored(name)
+    return {key: value for key, value in read(name).items() if key not in old}
+
+
+def unfinished(name: str) -> Path:
+    """A file that exists until all commands of a record have ended."""
+    return RECORDS / "made" / f"{name}.unfinished"
+
+
+def disown(name: str) -> None:
+    """Let all results of a record be out of date."""
+    write_entries(name, [{**entry, "digest": ""} for entry in entries(name)])
+
+
+def forget(name: str, keys: set[str]) -> None:
+    """Remove results, and the entries that are of nothing else."""
+    path, every, known, kept = RECORDS / f"{name}.json", entries(name), read(name), []
+    if not keys:
+        return
+    for entry in every:
+        left = results_of(entry, every, known) - keys
+        kept += [{**entry, "results": sorted(left)}] * bool(left)
+    if len(kept) == 1:
+        del kept[0]["results"]
+    write_entries(name, kept)
+    layout = indented if path.read_text().startswith("{\n  ") else line_by_line
+    path.write_text(layout({k: v for k, v in known.items() if k not in keys}))
+
+
+def indented(records: Mapping[str, Any]) -> str:
+    return json.dumps(records, indent=2) + "\n"
+
+
+def line_by_line(records: Mapping[str, Any]) -> str:
+    lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(records.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def write_entries(name: str, every: list[dict[str, Any]]) -> None:
     path = RECORDS / "made" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(after, indent=2) + "\n")
+    path.write_text(json.dumps(every, indent=2) + "\n")
 
 
 def entries(name: str) -> list[dict[str, Any]]:
@@ -94,10 +175,14 @@ def entries(name: str) -> list[dict[str, Any]]:
     return [{"date": date, "commit": commit}] if record.exists() else []
 
 
+def minute(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
 def this_process(name: str) -> dict[str, Any]:
     torch = sys.modules.get("torch")
     return {
-        "date": datetime.fromtimestamp(START, UTC).strftime("%Y-%m-%d %H:%M"),
+        "date": minute(START),
         **tree(registry.RECORDS[name].module),
         "processor": processor(),
         "threads": torch.get_num_threads() if torch else os.cpu_count(),
@@ -132,7 +217,7 @@ def processor() -> str:
 def state(name: str, entry: Mapping[str, Any]) -> str:
     """Whether the code behind some results is still the same."""
     module = registry.RECORDS[name].module
-    if entry.get("digest"):
+    if entry.get("digest") is not None:
         return "fresh" if entry["digest"] == digest(module) else "stale"
     if "digest" in entry or not git("cat-file", "-t", entry["commit"]):
         return "unknown"

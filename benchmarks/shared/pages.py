@@ -180,4 +180,4 @@ def folded(summary: str, text: str) -> str:
 def record(name: str, found: Mapping[str, Any]) -> None:
     """Print results and add them to ``name.json``."""
     print(json.dumps(found, indent=2), flush=True)
-    made.add(name, found, lambda records: json.dumps(records, indent=2) + "\n")
+    made.add(name, found, made.indented)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import time
@@ -38,10 +37,8 @@ class Results:
 
     def __init__(self, name: str):
         self.name = name
-        path = made.RECORDS / f"{name}.json"
-        self.records: dict[str, dict] = (
-            json.loads(path.read_text()) if path.is_file() else {}
-        )
+        self.ignored = made.ignored(name)
+        self.take(made.read(name))
 
     def measure(
         self,
@@ -73,7 +70,11 @@ class Results:
 
     def keep(self, key: str, record: dict) -> None:
         print(key, record, flush=True)
-        self.records = made.add(self.name, {key: record}, line_by_line)
+        self.ignored.discard(key)
+        self.take(made.add(self.name, {key: record}, made.line_by_line))
+
+    def take(self, records: dict[str, dict]) -> None:
+        self.records = {k: v for k, v in records.items() if k not in self.ignored}
 
     def values(self, key: str, name: str) -> list[float]:
         """The values of each seed for ``part/case/method``."""
@@ -90,11 +91,6 @@ class Results:
 
     def too_slow(self, key: str) -> bool:
         return "too_slow" in self.records.get(f"{key}/0", {})
-
-
-def line_by_line(records: dict[str, dict]) -> str:
-    lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(records.items()))
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 @contextmanager

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from benchmarks.shared.made import RECORDS
+from benchmarks.shared.made import read
 from benchmarks.shared.pages import chart, dots
 
 SIZES = {"100K": "likes of MovieLens-100k", "1M": "likes of MovieLens-1m"}
 
 
-def load(name: str) -> Any:
-    return json.loads((RECORDS / f"{name}.json").read_text())
-
-
 def low_rank() -> None:
     """Times of the programs that do the same, with one thread and with two."""
-    found, ranked = load("speed-low-rank"), load("speed-recommend")
+    found, ranked = read("speed-low-rank"), read("speed-recommend")
     rows: dict[str, dict[str, float]] = {}
     for threads in (1, 2):
         column = f"{threads} thread" + "s" * (threads > 1)
@@ -40,7 +33,7 @@ def low_rank() -> None:
 
 def networks() -> None:
     """How much longer plain implementations in PyTorch take."""
-    epochs, patches = load("speed-autoencoder")["epoch"], load("speed-patches")
+    epochs, patches = read("speed-autoencoder")["epoch"], read("speed-patches")
     times = {
         f"AutoencoderCompleter, {batches}": epochs[batches]["plain / ours"]
         for batches in ("batches of 500", "batches of 100")

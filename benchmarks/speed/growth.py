@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from benchmarks.shared.made import RECORDS
+from benchmarks.shared import made
 from benchmarks.shared.pages import (
     dots,
     hardware,
@@ -147,7 +147,7 @@ def suggested(name: str, shapes: Mapping[str, Any]) -> Cost:
 
 def print_costs() -> None:
     """Print a cost for each completer of the record."""
-    known = json.loads((RECORDS / f"{NAME}.json").read_text())
+    known = made.known(NAME)
     for name in (name for name in sorted(known) if name in COSTS):
         cost = suggested(name, known[name])
         seconds = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
@@ -195,7 +195,7 @@ def page() -> None:
     """Write the page and the figure from the record."""
     import matplotlib.pyplot as plt
 
-    known = json.loads((RECORDS / f"{NAME}.json").read_text())
+    known = made.known(NAME)
     found = {name: known[name] for name in known if name in COSTS}
     figure, axes = plt.subplots(
         2, 1, figsize=(5.6, 10), sharex=True, layout="constrained"
@@ -259,10 +259,9 @@ def main(arguments: list[str]) -> None:
         print_costs()
         return
     if arguments != ["page"]:
-        path = RECORDS / f"{NAME}.json"
         for cls in all_completers():
             name = cls.__name__
-            known = json.loads(path.read_text()) if path.exists() else {}
+            known = made.known(NAME)
             if name not in COSTS or (name not in arguments and name in known):
                 continue
             if not arguments or name in arguments:

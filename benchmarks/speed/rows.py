@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.shared.made import RECORDS
+from benchmarks.shared import made
 from benchmarks.shared.pages import dots, hardware, record, table, write_page
 from benchmarks.shared.problems import matrix
 from benchmarks.shared.timing import peak_memory
@@ -117,7 +117,7 @@ def growth() -> dict:
 
 def page() -> None:
     """Write the page from the records."""
-    known = json.loads((RECORDS / "air-rows.json").read_text())
+    known = made.known("air-rows")
     errors = [
         [name, *(f"{value:.4f}" for value in row.values())]
         for name, row in known.get("accuracy", {}).items()

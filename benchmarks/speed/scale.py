@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.shared.made import RECORDS
+from benchmarks.shared import made
 from benchmarks.shared.pages import hardware, record
 from benchmarks.shared.timing import peak_memory
 
@@ -177,7 +177,6 @@ def apart(folder: Path, how: str, workers: int = 0) -> dict:
 
 def measure(part: str, root: Path, sizes: list[int], again: bool) -> None:
     """Run the fits of a part that are not in the record."""
-    path = RECORDS / f"{NAME}.json"
     for n in sizes:
         folder = root / f"skmc-ratings-{n}"
         variants = [("blocks", 0), ("blocks", 1), ("blocks", 2)]
@@ -185,8 +184,7 @@ def measure(part: str, root: Path, sizes: list[int], again: bool) -> None:
             variants = [("memory", 0), ("blocks", 0)][n > MOST_IN_MEMORY :]
         for how, workers in variants:
             name = PROCESSES[workers] if part == "workers" else how
-            known = json.loads(path.read_text()) if path.exists() else {}
-            found = known.get(part, {"hardware": hardware()})
+            found = made.known(NAME).get(part, {"hardware": hardware()})
             at_size = found.setdefault(f"{n:.0e}", {})
             if name in at_size and not again:
                 continue

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from string import Template
 
@@ -13,6 +11,7 @@ import pytest
 
 from benchmarks import __main__ as index
 from benchmarks.shared import made, pages, registry, sources
+from benchmarks.shared.results import Results
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "reproduction"
@@ -133,6 +132,7 @@ def process(monkeypatch, digest):
         made, "tree", lambda _: {"commit": "c", "digest": digest, "version": "1"}
     )
     monkeypatch.setattr(made, "_earlier", {})
+    monkeypatch.setattr(made, "LOAD", 0.0)
 
 
 def test_entries_are_kept_while_results_of_them_are_left(monkeypatch, folder):
@@ -193,29 +193,46 @@ def test_the_runner_waits_while_the_machine_is_busy(monkeypatch, capsys):
     assert made.is_busy({"load": 0.9}) and not made.is_busy({"load": None})
 
 
-@pytest.mark.parametrize("fails", [True, False])
-def test_a_record_is_made_from_nothing_or_stays(monkeypatch, folder, fails, capsys):
+@pytest.mark.parametrize("layout", [made.indented, made.line_by_line])
+def test_a_record_that_was_interrupted_is_continued(
+    monkeypatch, folder, capsys, layout
+):
     process(monkeypatch, "1")
-    record = registry.Record("benchmarks.speed.knn", ("one", "two"), (), ("page",))
+    record = registry.Record("benchmarks.speed.knn", ("one", "two"))
     monkeypatch.setattr(registry, "RECORDS", {"x": record})
+    monkeypatch.setattr(index, "git", lambda *_: "c")
     monkeypatch.setattr(index, "wait", lambda minutes: None)
-    (folder / "records" / "x.json").write_text('{"old": 1}')
-    (folder / "page.md").write_text("old")
+    monkeypatch.setattr(made, "digest", lambda _: "1")
+    path = folder / "records" / "x.json"
+    path.write_text(layout({"one": 0, "two": 0, "old": 0}))
+    measured, failing = [], {"two"}
 
-    def command(words, **_):
-        assert words[:2] == [sys.executable, "-m"]
-        made.add("x", {words[2]: 1}, json.dumps)
-        failed = fails and words[2] == "two"
-        return subprocess.CompletedProcess(words, int(failed))
+    def succeeds(name, of, minutes):
+        monkeypatch.setenv(made.AGAIN, of)
+        if name in failing:
+            return False
+        results = Results(of)
+        if name not in results.records:
+            measured.append(name)
+            results.take(made.add(of, {name: len(measured)}, layout))
+        return True
 
-    monkeypatch.setattr(index.subprocess, "run", command)
-    assert index.main(["run", "x"]) == int(fails)
-    assert ("x: failed" if fails else "x: made") in capsys.readouterr().out
-    now = json.loads((folder / "records" / "x.json").read_text())
-    assert now == ({"old": 1} if fails else {"one": 1, "two": 1})
-    assert (folder / "page.md").read_text() == "old"
-    assert not list(folder.rglob("*.before"))
-    assert (folder / "records" / "made" / "x.json").exists() != fails
+    monkeypatch.setattr(index, "succeeds", succeeds)
+    assert index.main(["run", "x"]) == 1
+    assert "x: failed" in capsys.readouterr().out
+    assert made.read("x") == {"one": 1, "two": 0, "old": 0}
+    index.main([])
+    assert "unfinished" in capsys.readouterr().out
+    assert made.known("x") == {"one": 1}
+    failing.clear()
+    assert index.main(["run", "--stale"]) == 0
+    assert "x: made" in capsys.readouterr().out
+    assert path.read_text() == layout({"one": 1, "two": 2})
+    assert measured == ["one", "two"]
+    (entry,) = made.entries("x")
+    assert entry["digest"] == "1" and "results" not in entry
+    assert index.main(["run"]) == 0 and measured == ["one", "two"]
+    assert index.main(["run", "x"]) == 0 and measured == ["one", "two"] * 2
 
 
 def test_a_record_of_this_commit_is_not_made_again(monkeypatch, capsys):
