@@ -115,7 +115,8 @@ def make(name: str, minutes: float) -> bool:
     for command in registry.RECORDS[name].commands:
         if not succeeds(command, name, minutes):
             return False
-    made.forget(name, made.outdated(name, until=began))
+    if left := made.outdated(name, until=began):
+        made.forget(name, left)
     unfinished.unlink()
     return True
 

@@ -1,8 +1,8 @@
 """When and on what each record was made, in ``records/made/NAME.json``.
 
-A file holds one entry for each time when results were added and that some of them are
-still of. "results" lists the names of these; the one entry that lacks it is of all
-others.
+A file holds one entry for the results of the same code, processor, threads and kind of
+load; date and commit are those of the last process that added one. "results" lists
+their names; the one entry that lacks it is of all others.
 """
 
 from __future__ import annotations
@@ -48,10 +48,16 @@ def add(
         before = read(name)
         records = {**before, **found}
         note(name, found, before)
-        fresh = path.with_suffix(".new")
-        fresh.write_text(text(records))
-        fresh.replace(path)
+        write(path, text(records))
     return records
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that is never seen in part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.replace(path)
 
 
 def note(name: str, found: Collection[str], known: Collection[str] = ()) -> None:
@@ -137,8 +143,6 @@ def disown(name: str) -> None:
 def forget(name: str, keys: set[str]) -> None:
     """Remove results, and the entries that are of nothing else."""
     path, every, known, kept = RECORDS / f"{name}.json", entries(name), read(name), []
-    if not keys:
-        return
     for entry in every:
         left = results_of(entry, every, known) - keys
         kept += [{**entry, "results": sorted(left)}] * bool(left)
@@ -146,7 +150,7 @@ def forget(name: str, keys: set[str]) -> None:
         del kept[0]["results"]
     write_entries(name, kept)
     layout = indented if path.read_text().startswith("{\n  ") else line_by_line
-    path.write_text(layout({k: v for k, v in known.items() if k not in keys}))
+    write(path, layout({k: v for k, v in known.items() if k not in keys}))
 
 
 def indented(records: Mapping[str, Any]) -> str:
@@ -159,9 +163,7 @@ def line_by_line(records: Mapping[str, Any]) -> str:
 
 
 def write_entries(name: str, every: list[dict[str, Any]]) -> None:
-    path = RECORDS / "made" / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(every, indent=2) + "\n")
+    write(RECORDS / "made" / f"{name}.json", json.dumps(every, indent=2) + "\n")
 
 
 def entries(name: str) -> list[dict[str, Any]]:

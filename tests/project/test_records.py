@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from string import Template
+from types import SimpleNamespace
 
 import pytest
 
@@ -198,7 +201,7 @@ def test_a_record_that_was_interrupted_is_continued(
     monkeypatch, folder, capsys, layout
 ):
     process(monkeypatch, "1")
-    record = registry.Record("benchmarks.speed.knn", ("one", "two"))
+    record = registry.Record("benchmarks.speed.knn", ("one", "two"), (), ("page",))
     monkeypatch.setattr(registry, "RECORDS", {"x": record})
     monkeypatch.setattr(index, "git", lambda *_: "c")
     monkeypatch.setattr(index, "wait", lambda minutes: None)
@@ -207,18 +210,20 @@ def test_a_record_that_was_interrupted_is_continued(
     path.write_text(layout({"one": 0, "two": 0, "old": 0}))
     measured, failing = [], {"two"}
 
-    def succeeds(name, of, minutes):
+    def command(words, env, **_):
+        assert words[:2] == [sys.executable, "-m"]
+        name, of = words[2], env[made.AGAIN]
         monkeypatch.setenv(made.AGAIN, of)
-        if name in failing:
-            return False
         results = Results(of)
-        if name not in results.records:
+        if name not in failing and name not in results.records:
             measured.append(name)
             results.take(made.add(of, {name: len(measured)}, layout))
-        return True
+        return subprocess.CompletedProcess(words, int(name in failing))
 
-    monkeypatch.setattr(index, "succeeds", succeeds)
+    monkeypatch.setattr(index, "subprocess", SimpleNamespace(run=command))
+    (folder / "page.md").write_text("old")
     assert index.main(["run", "x"]) == 1
+    assert (folder / "page.md").read_text() == "old"
     assert "x: failed" in capsys.readouterr().out
     assert made.read("x") == {"one": 1, "two": 0, "old": 0}
     index.main([])
