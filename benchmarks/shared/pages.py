@@ -159,7 +159,7 @@ def dots(
     else:
         axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="y", alpha=0.3)
-    axes.margins(y=0.7 / max(len(rows), 1))
+    axes.set_ylim(0.3 - max(len(rows), 1), 0.7)
     figure.supxlabel(measure, x=0.99, ha="right", fontsize=11)
     axes.tick_params(axis="y", length=0)
     if len(methods) > 1:
