@@ -974,13 +974,20 @@ def test_methods_say_how_long_they_take(run):
     assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
 
 
-@pytest.mark.parametrize("name", sorted(GROWTH.keys() - {"hardware"}))
-def test_estimates_of_times_are_those_of_the_record(name):
-    """Within a factor of five at the largest size of each shape, from half a second."""
-    for rows in GROWTH[name].values():
-        m, n, seconds = (rows[-1][k] for k in ("rows", "columns", "fit_transform"))
-        estimate = getattr(skmc, name).cost(Size(m, n, int(0.8 * m * n)))
-        assert max(seconds, 0.5) / 5 < max(estimate, 0.5) < 5 * max(seconds, 0.5)
+def test_estimates_of_times_are_those_of_the_record():
+    """Within a factor of five at the largest size of each shape, from half a second.
+
+    The machine of the record may be slower or faster than the one of the estimates; the
+    median of all ratios is its speed and does not count.
+    """
+    ratios = {}
+    for name in GROWTH.keys() - {"hardware"}:
+        for shape, rows in GROWTH[name].items():
+            m, n, seconds = (rows[-1][k] for k in ("rows", "columns", "fit_transform"))
+            estimate = getattr(skmc, name).cost(Size(m, n, int(0.8 * m * n)))
+            ratios[name, shape] = max(estimate, 0.5) / max(seconds, 0.5)
+    speed = np.median(list(ratios.values()))
+    assert not {k: r / speed for k, r in ratios.items() if not 0.2 < r / speed < 5}
 
 
 @pytest.fixture
