@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from sklearn import datasets
+from sklearn import datasets, linear_model
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
@@ -118,13 +118,23 @@ class Forest:
 
 
 class Hyper:
-    """hyperimpute's own plugin."""
+    """hyperimpute's own plugin, with an argument that scikit-learn has no more.
+
+    It passes `multi_class="auto"`, the only way since scikit-learn 1.8.
+    """
 
     def __init__(self, module: Any):
-        self.plugin = module.Imputers().get("hyperimpute", random_state=0)
+        self.module = module
 
     def fit_transform(self, X: np.ndarray) -> np.ndarray:
-        return self.plugin.fit_transform(X.copy()).to_numpy()
+        whole = linear_model.LogisticRegression
+
+        def without(multi_class: str = "auto", **others: Any) -> Any:
+            return whole(**others)
+
+        with mock.patch.object(linear_model, "LogisticRegression", without):
+            plugin = self.module.Imputers().get("hyperimpute", random_state=0)
+            return plugin.fit_transform(X.copy()).to_numpy()
 
 
 SEED = {"random_state": 0}
