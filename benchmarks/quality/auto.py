@@ -118,9 +118,10 @@ class Forest:
 
 
 class Hyper:
-    """hyperimpute's own plugin, with an argument that scikit-learn has no more.
+    """hyperimpute's own plugin.
 
-    It passes `multi_class="auto"`, the only way since scikit-learn 1.8.
+    It passes `multi_class="auto"` to logistic regressions. scikit-learn has removed this
+    argument, and computes what it asked for.
     """
 
     def __init__(self, module: Any):
