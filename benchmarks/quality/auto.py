@@ -120,8 +120,8 @@ class Forest:
 class Hyper:
     """hyperimpute's own plugin.
 
-    It passes `multi_class="auto"` to logistic regressions. scikit-learn has removed this
-    argument, and computes what it asked for.
+    It passes `multi_class="auto"` to logistic regressions. scikit-learn has removed
+    this argument, and computes what it asked for.
     """
 
     def __init__(self, module: Any):

@@ -118,7 +118,7 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
-                dashboard_address=None,
+                dashboard_address=":0",
                 memory_limit=None,
                 local_directory=str(folder),
             )

@@ -56,7 +56,7 @@ class Client(distributed.Client):
     >>> X = Entries(np.outer(np.arange(1.0, 31), np.arange(1.0, 21)))
     >>> folds = KFold(3, shuffle=True, random_state=0)
     >>> search = GridSearchCV(SVDCompleter(scaling=None), {"rank": [1, 2]}, cv=folds)
-    >>> local = LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+    >>> local = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
     >>> with local, Client(local), parallel_config(backend="dask"):
     ...     search.fit(X).best_params_
     {'rank': 1}

@@ -111,7 +111,7 @@ def test_dask(scratch, quick_workers):
         threads_per_worker=1,
         processes=True,
         memory_limit=None,
-        dashboard_address=None,
+        dashboard_address=":0",
         host="127.0.0.1",
         local_directory=str(scratch),
     )
