@@ -220,34 +220,32 @@ def compared(results: Results) -> list[str]:
 
 
 def page(results: Results) -> None:
-    methods = compared(results)
-    rows, every = [], {method: [] for method in methods}
+    ours = {"auto": "AutoCompleter", "Gaussian": "GaussianCompleter"}
+    ours |= {"trees": "TreesCompleter", "chained, donors": "ChainedCompleter"}
+    names = [ours.get(method, method) for method in compared(results)]
+    rows, every = [], {name: [] for name in names}
     for pattern in PATTERNS:
-        found = {m: relative(results, pattern, m) for m in methods}
-        if not found["auto"]:
+        found = [relative(results, pattern, m) for m in compared(results)]
+        if not found[0]:
             continue
-        means = [f"{geometric(ratios):.3f}" for ratios in found.values()]
-        rows.append([pattern, *best(means)])
-        for method, ratios in found.items():
-            every[method] += ratios
-    named = {"auto": "AutoCompleter", "Gaussian": "GaussianCompleter"}
-    named |= {"trees": "TreesCompleter", "chained, donors": "ChainedCompleter"}
-    overall = {named.get(m, m): geometric(ratios) for m, ratios in every.items()}
-    first = sum(row[1].startswith("**") for row in rows)
-    shown = sorted(overall, key=overall.get)[:SHOWN]
-    at = [0, *([*overall].index(m) + 1 for m in shown)]
-    late = [key for key, found in results.records.items() if "too_slow" in found]
+        means = [f"{geometric(ratios):.3f}" for ratios in found]
+        rows.append(dict(zip(("", *names), (pattern, *best(means)), strict=True)))
+        for name, ratios in zip(names, found, strict=True):
+            every[name] += ratios
+    overall = {name: geometric(ratios) for name, ratios in every.items()}
+    columns = ["", *sorted(overall, key=overall.get)[:SHOWN]]
+    late = ("hyperimpute" in k and "too_slow" in v for k, v in results.records.items())
     fields = {
-        "first": first,
+        "first": sum(row["AutoCompleter"].startswith("**") for row in rows),
         "patterns": len(rows),
         "mean": f"{overall['AutoCompleter']:.3f}",
         "next": f"{min(v for m, v in overall.items() if 'Completer' not in m):.3f}",
         "chart": chart("missing-patterns", "Error / error of column means", overall),
         "rows": MAX_ROWS,
-        "cases": len(every["auto"]),
-        "late": sum("/hyperimpute/" in key for key in late),
+        "cases": len(every["AutoCompleter"]),
+        "late": sum(late),
         "shown": SHOWN,
-        "table": table(["", *shown], [[row[i] for i in at] for row in rows]),
+        "table": table(columns, [[row[c] for c in columns] for row in rows]),
     }
     write_page("missing-patterns", fields)
 
