@@ -74,7 +74,7 @@ TABLES: dict[str, Callable[[], np.ndarray]] = {
 }
 # Completers that keep ratings sparse, and the baseline.
 PACKAGES = ("gcimpute", "miceforest", "hyperimpute")  # may not be installed
-BY_COLUMN = ("boosting", "chained, donors", "miceforest", "gcimpute")
+BY_COLUMN = ("boosting", "chained, donors", *PACKAGES)
 RATINGS = ("auto", "means", "Factorization", "Bayesian", "Bayesian, implicit")
 MECHANISMS = {
     "MCAR 20 %": lambda X: patterns.random(X, 0.2, random_state=1),
