@@ -4,7 +4,8 @@ Measures what is not in ``docs/reproduction/records/implicit.json`` yet, and wri
 ``implicit.md``. The package implicit is measured if it is installed. ``ncf`` needs
 ``ml-1m.test.rating`` and ``ml-1m.test.negative`` of the folder ``Data`` of
 https://github.com/hexiangnan/neural_collaborative_filtering, in the folder
-``ratings/ncf`` of ``SKMC_DATA``.
+``ratings/ncf`` of ``SKMC_DATA``, and ``ials/ncf_benchmarks/ials.py`` of
+https://github.com/google-research/google-research in ``SKMC_PEERS/google-research``.
 """
 
 from __future__ import annotations
@@ -214,11 +215,7 @@ RANK, WEIGHT, UNOBSERVED, EPOCHS = 192, 0.007, 0.3, 12
 
 
 def measure_ncf(results: Results, folder: Path) -> None:
-    """Ten fits with the published parameters, and one by the authors' program.
-
-    The latter is ``ials.py`` of https://github.com/google-research/google-research, in
-    the folder ``SKMC_IALS``.
-    """
+    """Ten fits with the published parameters, and one by the authors' program."""
     train, asked = as_in_ncf(folder)
     weight = WEIGHT * (1 + UNOBSERVED)  # see docs/how/factorization.md
     for seed in range(10):
@@ -236,8 +233,9 @@ def measure_ncf(results: Results, folder: Path) -> None:
             scores = completer.row_factors_ @ completer.col_factors_.T
             found = hits(torch.from_numpy(scores), asked)
             results.keep(f"ncf/ours/{seed}", {**found, "seconds": seconds})
-    if "SKMC_IALS" in os.environ and "ncf/authors/0" not in results.records:
-        sys.path.append(os.environ["SKMC_IALS"])
+    if "ncf/authors/0" not in results.records:
+        peers = Path(os.environ["SKMC_PEERS"], "google-research")
+        sys.path.append(str(peers / "ials" / "ncf_benchmarks"))
         from ials import IALS, DataSet
 
         lists = [

@@ -66,7 +66,9 @@ RECORDS = {
     ),
     "few-pixels": quality("few_pixels", "$SKMC_PEERS skimage"),
     "gpu": speed("gpu", "CUDA"),
-    "implicit": quality("implicit", f"{SMALL} {LARGE} ratings/ncf/ implicit"),
+    "implicit": quality(
+        "implicit", f"{SMALL} {LARGE} ratings/ncf/ implicit $SKMC_PEERS"
+    ),
     "intervals": quality("intervals", "tabular/"),
     "leaderboards": paper(
         "leaderboards",
