@@ -232,14 +232,16 @@ def is_busy(entry: Mapping[str, Any]) -> bool:
 
 def line(name: str) -> str:
     """When and on what the results of a record were made, in a sentence for pages."""
-    said = []
-    for entry in filter(itemgetter("date"), entries(name)):
+    every, results, old, said = entries(name), read(name), ignored(name), []
+    shown = [e for e in every if results_of(e, every, results) - old]
+    for entry in filter(itemgetter("date"), shown):
         day, known = entry["date"].split()[0], "processor" in entry
         parts = [f"{'Measured' if known else 'Recorded'} on {day}"]
         if known:
             parts += [entry["processor"], f"{entry['threads']} threads"]
         parts += [f"commit `{entry['commit']}`"] * bool(entry["commit"])
         parts += ["on a busy machine"] * is_busy(entry)
-        parts += [f"{len(entry.get('results', ()))} results"] * ("results" in entry)
+        if "results" in entry and len(shown) > 1:
+            parts.append(f"{len(entry['results'])} results")
         said.append(", ".join(parts) + ".")
     return " ".join(said)
