@@ -193,7 +193,7 @@ def write(results: Results) -> None:
         bounds.append([f"{name}, {pattern}", *means, str(printed)])
     ratios = [ratio for point in points.values() for ratio in point.values()]
     header = ["data", "hidden", "method", "NMAE", "paper", "ratio"]
-    of_bounds = ["data", "chosen", "best by the truth", "on single masks", "paper"]
+    of_bounds = ["data", "chosen", "best by the truth", "of single masks", "paper"]
     fields = {
         "n_lower": sum(ratio < 1 for ratio in ratios),
         "n_cases": len(ratios),
