@@ -249,7 +249,7 @@ def measure_ncf(results: Results, folder: Path) -> None:
         np.random.seed(0)
         start = time.process_time()
         model = IALS(*train.shape, RANK, WEIGHT, UNOBSERVED, 0.1 / RANK**0.5)
-        with threadpool_limits(1, "blas"):  # small systems: more threads only spin
+        with threadpool_limits(1, "blas"):  # its systems are small
             for _ in range(EPOCHS):
                 model.train(DataSet(*lists, [], 1))
         seconds = time.process_time() - start

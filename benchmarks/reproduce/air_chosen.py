@@ -85,13 +85,18 @@ EQUAL_WEIGHTS = [
 ]
 
 
+def divided(X: np.ma.MaskedArray, seed: int) -> tuple[np.ma.MaskedArray, np.ndarray]:
+    """Hide a tenth of the observed cells, and return where."""
+    held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
+    return np.ma.masked_array(X.data, X.mask | held_out), held_out
+
+
 def chosen(X: np.ma.MaskedArray, graphs: dict, seed: int) -> dict[str, tuple[str, Any]]:
     """KNN and DMF+DE that complete a held-out tenth of the observed cells best.
 
     By the method: what was chosen, and the function that completes a matrix.
     """
-    held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
-    train = np.ma.masked_array(X.data, X.mask | held_out)
+    train, held_out = divided(X, seed)
 
     def error(completed: np.ndarray) -> float:
         return nmae(completed, X, held_out)
@@ -133,8 +138,7 @@ def limit(truth: np.ndarray, graphs: dict, pattern: str, seed: int) -> dict[str,
         degree = graph.sum() / len(graph)
         laplacians[name, k] = csr_array(csgraph.laplacian(graph / degree))
     X = hide(truth, pattern, seed)
-    held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
-    train = np.ma.masked_array(X.data, X.mask | held_out)
+    train, held_out = divided(X, seed)
     errors = []
     for rows, columns, ratio in product(NEIGHBORS, NEIGHBORS, RATIOS):
         L = ratio * laplacians["row_graph", rows], laplacians["col_graph", columns]
@@ -183,14 +187,12 @@ def write(results: Results) -> None:
                 points.setdefault(f"{name}, {pattern}", {})[method] = error / printed
     bounds = []
     for name, pattern in BOUNDED:
-        found, least = (
-            np.array(results.values(f"{name}, {pattern}/limit", value))
-            for value in ("nmae", "least")
-        )
-        printed = AIR_TABLE1[name, pattern][AIR_METHODS.index("DMF+DE")]
-        span = f"{least.min():.4f} to {least.max():.4f}"
-        means = [f"{found.mean():.4f}", f"{least.mean():.4f}", span]
-        bounds.append([f"{name}, {pattern}", *means, str(printed)])
+        key = f"{name}, {pattern}/limit"
+        if least := results.values(key, "least"):
+            means = [f"{results.mean(key, value):.4f}" for value in ("nmae", "least")]
+            span = f"{min(least):.4f} to {max(least):.4f}"
+            printed = AIR_TABLE1[name, pattern][AIR_METHODS.index("DMF+DE")]
+            bounds.append([f"{name}, {pattern}", *means, span, str(printed)])
     ratios = [ratio for point in points.values() for ratio in point.values()]
     header = ["data", "hidden", "method", "NMAE", "paper", "ratio"]
     of_bounds = ["data", "chosen", "best by the truth", "of single masks", "paper"]
