@@ -231,6 +231,7 @@ def batch_run(
     data = Observed(
         torch.stack([p.data.values for p in prepared]),
         torch.stack([p.data.mask for p in prepared]),
+        free_means=prepared[0].data.free_means,
     )
     train, rules = data, list[HeldOut]()
     if getattr(self, "early_stopping", False):

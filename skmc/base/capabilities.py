@@ -20,6 +20,7 @@ from skmc.blocks import StoredCells
 from skmc.cells import (
     Container,
     Entries,
+    Given,
     Priors,
     SparseObserved,
     StoredEntries,
@@ -255,7 +256,10 @@ def with_more(
         torch.from_numpy(values),
         more.shape,
     )
-    scaling = whole.scaling_of(completer.scaling, centre=completer.centre)
+    one_unit = fitted.statistics.one_unit
+    statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
+    given = Given(whole, statistics)
+    scaling = given.scaling_of(completer.scaling, centre=completer.centre)
     row_biases = biases in ("both", "rows")
     with threads_for(work_of(len(after.values))):
         stream = _stream(fitted).extended(*more.shape, row_biases)
@@ -271,7 +275,7 @@ def with_more(
     model = replace(model, F=stream.cols[:, :-1], offset=stream.cols[:, -1])
     return replace(
         fitted,
-        statistics=Priors.of(rows, cols, values, more.shape),
+        statistics=statistics,
         scaling=scaling,
         models=[model],
         left=stream.rows.numpy(),

@@ -227,8 +227,7 @@ class ScaledRows:
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         values = torch.from_numpy(cells.astype(float))
         mask = ~torch.isnan(values) & torch.from_numpy(self.varies)
-        zero = values.new_zeros(())
-        scaled = self.scaling.standardise(torch.where(mask, values, zero))
+        scaled = torch.where(mask, self.scaling.standardise(values), 0.0)
         return self.scaling.undo(self.folded(scaled, mask)).numpy()
 
 

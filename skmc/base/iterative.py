@@ -41,7 +41,7 @@ class IterativeCompleter(BaseCompleter):
     """
 
     check_every: ClassVar[int] = 25
-    # Whether scaling="auto" subtracts the mean if all columns have the same unit.
+    # Whether scaling="auto" subtracts the mean of cells of the same unit.
     centre: ClassVar[bool] = True
     # False for fits that follow a schedule and normally end at max_iter.
     warn_at_max_iter: ClassVar[bool] = True
@@ -79,7 +79,8 @@ class IterativeCompleter(BaseCompleter):
         data = given.data if device == given.data.device else given.data.to(device)
         if given.scaling is not None:  # with its own units
             return replace(given, data=data)
-        scaling = data.scaling_of(self.scaling, centre=self.centre)
+        given = replace(given, data=data)
+        scaling = given.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.predicting import as_array
+from skmc.base.reporting import warn_user
 from skmc.base.side_information import read_known, sides_of
 from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
 from skmc.cells import (
@@ -18,7 +19,6 @@ from skmc.cells import (
     Entries,
     Given,
     Priors,
-    Scaling,
     SparseObserved,
     StoredEntries,
     sparse_cells,
@@ -27,6 +27,9 @@ from skmc.cells import (
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
+
+
+UNLIKE = 30  # ratio of deviations of columns above which their units may differ
 
 
 def check_names(X: Container) -> None:
@@ -98,7 +101,7 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
     -------
     Given
     """
-    storages = completer.storages
+    storages, one_unit = completer.storages, _one_unit(completer, X)
     if BlockObserved in storages and isinstance(X, StoredEntries):
         return _read_stored(completer, X, known)
     if ChunkedRows in storages and is_lazy(X):
@@ -117,19 +120,50 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
             weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
         if known:
             known = read_known(known, (matrix.shape[0], matrix.shape[1]))
-        given = Given.of_matrix(matrix, weights, source=source, known=known)
+        given = Given.of_matrix(
+            matrix, weights, one_unit=one_unit, source=source, known=known
+        )
     else:
         entries = _read_entries(completer, X)
         weights = None
         if weight is not None:
             rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
             weights = read_weights(weight, X, rows, cols, shape)
-        given = Given.of_entries(entries, weights)
+        given = Given.of_entries(entries, weights, one_unit=one_unit)
         if known:
             given = sides_of(given, known)
+    scaled = getattr(completer, "scaling", None) == "columns"
+    if completer.completer_tags.pictures and not (scaled or _says_one_unit(X)):
+        _warn_of_units(completer, given)
     if ids is None:
         return given
     return replace(given, statistics=replace(given.statistics, ids=ids))
+
+
+def _one_unit(completer: BaseCompleter, X: Container) -> bool:
+    """Whether all cells have the same unit: the container or the completer says so."""
+    said = getattr(completer, "scaling", None) == "global"
+    return said or completer.completer_tags.pictures or _says_one_unit(X)
+
+
+def _says_one_unit(X: Container) -> bool:
+    return sp.issparse(X) or (isinstance(X, Entries) and X.one_unit)
+
+
+def _warn_of_units(completer: BaseCompleter, given: Given) -> None:
+    """Warn if columns that are compared with each other have different units."""
+    deviations = given.data.scaling_of("columns").scale[0]
+    # A deviation of a few cells can be small by chance.
+    many = given.data.mask.sum(0) >= 5
+    deviations = deviations[many & (deviations > 0)]
+    if len(deviations) and deviations.max() > UNLIKE * deviations.min():
+        ratio = float(deviations.max() / deviations.min())
+        warn_user(
+            f"{type(completer).__name__} compares cells of different columns, but the "
+            f"standard deviations of the columns differ by a factor of {ratio:.0f}. If "
+            "the columns have different units, standardize them first, or use "
+            "MixedCompleter."
+        )
 
 
 def _by_identifier(
@@ -198,7 +232,7 @@ def _read_stored(
     data, ids = BlockObserved(folder), folder.ids()
     validate_data(completer, sp.csr_array(data.shape), accept_sparse=True)
     labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
-    return Given(data, _statistics(data, folder.statistics, labels))
+    return Given(data, _statistics(folder.statistics, labels, one_unit=True))
 
 
 def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
@@ -218,17 +252,16 @@ def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> 
         small = np.empty((0, X.shape[1]))
     validate_data(completer, small, skip_check_array=True)
     data = ChunkedRows(X, completer.missing_values)
-    return Given(data, _statistics(data, data.statistics))
+    one_unit = _one_unit(completer, X)
+    return Given(data, _statistics(data.statistics, one_unit=one_unit))
 
 
 def _statistics(
-    data: BlockObserved | ChunkedRows,
     found: Mapping[str, Any],
     ids: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    one_unit: bool,
 ) -> Priors:
-    one_unit = bool(found["col"]["count"].all()) or not bool(
-        Scaling.unlike_moments(data.moments)
-    )
     return Priors.of_statistics(found["row"], found["col"], one_unit=one_unit, ids=ids)
 
 

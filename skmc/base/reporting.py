@@ -194,7 +194,13 @@ def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
         return
     names = getattr(completer, "feature_names_in_", None)
     empty = np.flatnonzero(statistics.empty_cols)
-    warn_of_empty_columns(completer, empty, names, one_unit=statistics.one_unit)
+    kept = "filled with the row means"
+    if not statistics.one_unit:
+        kept = (
+            "filled with 0, because columns may have different units; set "
+            "keep_empty_features=False to drop them"
+        )
+    warn_of_empty_columns(completer, empty, names, kept)
     if not completer.completer_tags.pictures:
         warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
@@ -203,8 +209,7 @@ def warn_of_empty_columns(
     completer: KeepsEmpty,
     empty: np.ndarray,
     names: Sequence[str] | None,
-    *,
-    one_unit: bool,
+    kept: str,
 ) -> None:
     """Warn about columns without an observed cell, if there are any.
 
@@ -216,18 +221,10 @@ def warn_of_empty_columns(
         Positions of the columns.
     names : sequence of str or None
         Names of all columns.
-    one_unit : bool
-        Whether row means fill the columns.
+    kept : str
+        What happens to columns that are kept.
     """
-    action = "dropped"
-    if completer.keep_empty_features:
-        action = "filled with the row means"
-        if not one_unit:
-            action = (
-                "left empty, because the columns have different units; if a later step "
-                "of a pipeline accepts no NaN, set keep_empty_features=False of "
-                f"{type(completer).__name__}, which drops such columns"
-            )
+    action = kept if completer.keep_empty_features else "dropped"
     _warn_of("column", empty, action, names)
 
 

@@ -89,9 +89,11 @@ DESCRIPTIONS: dict[str, Description] = {
         '{"auto", "columns", "global"} or None',
         """\
         Standardizes the data by the mean and standard deviation of the observed cells,
-        per column or globally; undone on output. "auto" is "columns" if the columns
-        have different units, otherwise "global": see `skmc.cells.Scaling.of`. None
-        leaves the data unscaled.""",
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.""",
     ),
     "device": (
         "str or torch.device",

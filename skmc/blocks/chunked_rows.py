@@ -43,7 +43,7 @@ class ChunkedRows(Chunks):
 
         Parameters
         ----------
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `Scaling.of`.
         centre : bool, default=True
             See `Scaling.of`.

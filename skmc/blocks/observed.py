@@ -78,7 +78,7 @@ class BlockObserved:
 
         Parameters
         ----------
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `Scaling.of`.
         centre : bool, default=True
             See `Scaling.of`.

@@ -80,7 +80,7 @@ class Cells(Data, Protocol):
 
         Parameters
         ----------
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `Scaling.of`.
         centre : bool, default=True
             See `Scaling.of`.

@@ -25,11 +25,14 @@ class DenseValues:
         See `Observed`.
     weights : Tensor of the same shape or None, default=None
         See `Observed`.
+    free_means : bool, default=False
+        See `Observed`.
     """
 
     values: Tensor
     mask: Tensor
     weights: Tensor | None = field(default=None, kw_only=True)
+    free_means: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.values.is_floating_point():
@@ -225,7 +228,7 @@ class DenseValues:
 
         Parameters
         ----------
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `Scaling.of`.
         centre : bool, default=True
             See `Scaling.of`.
@@ -249,4 +252,25 @@ class DenseValues:
         DenseValues
             Cells of the same class.
         """
-        return replace(self, values=scaling.standardise(self.values))
+        by_column = scaling.shift.shape[-1] > 1
+        return replace(
+            self, values=scaling.standardise(self.values), free_means=by_column
+        )
+
+    def centre(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Subtract the column means from a whole matrix, if they are free.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A matrix.
+
+        Returns
+        -------
+        means : Tensor of shape (\\*batch, 1, n_cols), or a zero
+        rest : Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        if not self.free_means:
+            return X.new_zeros(()), X
+        means = X.mean(-2, keepdim=True)
+        return means, X - means

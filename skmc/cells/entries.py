@@ -43,6 +43,10 @@ class Entries:
         Identifiers of rows and columns, in ascending order, see `from_frame`.
     weights : ndarray of shape (n_cells,) or None
         Weight of each cell, see `from_frame`.
+    one_unit : bool
+        Whether all cells have the same unit, as ratings do: True for triplets and
+        sparse matrices, False for arrays and data frames, whose columns may have
+        different units. The default ``scaling="auto"`` of completers depends on it.
 
     Examples
     --------
@@ -58,10 +62,11 @@ class Entries:
 
     ids: tuple[np.ndarray, np.ndarray] | None = None
     weights: np.ndarray | None = None
+    one_unit: bool = True
 
     def __init__(self, X: Any):
         if isinstance(X, Entries):
-            self.ids, self.weights = X.ids, X.weights
+            self.ids, self.weights, self.one_unit = X.ids, X.weights, X.one_unit
             rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
         elif sp.issparse(X):
             (rows, cols, values), shape = sparse_cells(X), X.shape
@@ -75,6 +80,7 @@ class Entries:
             found = Entries.of_matrix(cells)
             rows, cols = found.rows, found.cols
             values, shape = found.values, found.matrix_shape
+            self.one_unit = False
         self._set(rows, cols, values, shape, "error")
 
     @classmethod
@@ -124,19 +130,22 @@ class Entries:
         return self
 
     @classmethod
-    def of_matrix(cls, cells: np.ndarray) -> Entries:
+    def of_matrix(cls, cells: np.ndarray, *, one_unit: bool = False) -> Entries:
         """Make entries from a matrix that `skmc.cells.to_cells` has read.
 
         Parameters
         ----------
         cells : ndarray of shape (n_rows, n_cols)
             NaN where a cell is missing.
+        one_unit : bool, default=False
+            Whether all cells have the same unit.
 
         Returns
         -------
         Entries
         """
         self = cls.__new__(cls)
+        self.one_unit = one_unit
         self.rows, self.cols = np.nonzero(~np.isnan(cells))
         self.values = cells[self.rows, self.cols]
         self.matrix_shape = cells.shape[0], cells.shape[1]
@@ -215,7 +224,7 @@ class Entries:
         part = self.__class__.__new__(self.__class__)
         part.rows, part.cols = self.rows[index], self.cols[index]
         part.values, part.matrix_shape = self.values[index], self.matrix_shape
-        part.ids = self.ids
+        part.ids, part.one_unit = self.ids, self.one_unit
         if self.weights is not None:
             part.weights = self.weights[index]
         return part

@@ -13,6 +13,7 @@ import torch
 from skmc.cells.entries import Entries
 from skmc.cells.observed import Observed
 from skmc.cells.priors import Priors
+from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
 
 
@@ -50,7 +51,12 @@ class Given:
 
     @classmethod
     def of_matrix(
-        cls, matrix: np.ndarray, weights: np.ndarray | None = None, **more: Any
+        cls,
+        matrix: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        one_unit: bool = False,
+        **more: Any,
     ) -> Given:
         """Make it from a matrix in memory.
 
@@ -60,6 +66,8 @@ class Given:
             NaN where a cell is missing.
         weights : ndarray of shape (n_rows, n_cols) or None, default=None
             Weights of the observed cells, >= 0.
+        one_unit : bool, default=False
+            Whether all cells have the same unit.
         **more : object
             Further parameters of the class.
 
@@ -73,14 +81,20 @@ class Given:
             own, times = weights[seen], torch.from_numpy(weights.astype(matrix.dtype))
         rows, cols = np.nonzero(seen)
         shape = matrix.shape[0], matrix.shape[1]
-        statistics = Priors.of(rows, cols, matrix[rows, cols], shape, own)
+        observed = matrix[rows, cols]
+        statistics = Priors.of(rows, cols, observed, shape, own, one_unit=one_unit)
         values = torch.from_numpy(np.array(matrix, order="C"))
         data = Observed(values, torch.from_numpy(seen), weights=times)
         return cls(data, statistics, matrix, **more)
 
     @classmethod
     def of_entries(
-        cls, entries: Entries, weights: np.ndarray | None = None, **more: Any
+        cls,
+        entries: Entries,
+        weights: np.ndarray | None = None,
+        *,
+        one_unit: bool = True,
+        **more: Any,
     ) -> Given:
         """Make it from the observed cells of a sparsely observed matrix in memory.
 
@@ -90,6 +104,8 @@ class Given:
             Observed cells.
         weights : ndarray of shape (n_cells,) or None, default=None
             Weight of each of them, >= 0.
+        one_unit : bool, default=True
+            Whether all cells have the same unit.
         **more : object
             Further parameters of the class.
 
@@ -101,7 +117,7 @@ class Given:
         if weights is not None:
             used, weights = entries[weights > 0], weights[weights > 0]
         cells = used.rows, used.cols, used.values, used.matrix_shape
-        statistics = Priors.of(*cells, weights)
+        statistics = Priors.of(*cells, weights, one_unit=one_unit)
         if weights is not None:
             weights = weights.astype(used.values.dtype)
         return cls(SparseObserved.of(*cells, weights), statistics, entries, **more)
@@ -127,6 +143,27 @@ class Given:
             return self.matrix
         hidden = ~self.data.mask.cpu().numpy()
         return np.where(hidden, self.matrix.dtype.type(np.nan), self.matrix)
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """Compute the scaling that the parameter ``scaling`` of a completer names.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            "auto" is "global" if all cells have the same unit, otherwise "columns".
+        centre : bool, default=True
+            Whether "auto" subtracts the mean of cells of the same unit, see
+            `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        if how != "auto":
+            return self.data.scaling_of(how)
+        if not self.statistics.one_unit:
+            return self.data.scaling_of("columns")
+        return self.data.scaling_of("global", centre=centre)
 
     @property
     def identity(self) -> list[Any]:

@@ -27,6 +27,10 @@ class Observed(DenseValues):
     weights : Tensor of the same shape or None, default=None
         Weight of each observed cell in `misfit`, `energy`, `sums`, `n_observed` and
         `weighted`. None means 1.
+    free_means : bool, default=False
+        Whether means of the columns are a part of low-rank models that costs no rank
+        and has no penalty. This is so where the scaling subtracts a mean from each
+        column: the mean of the observed cells is not that of the column.
 
     Raises
     ------
@@ -97,7 +101,9 @@ class Observed(DenseValues):
         if not self.mask[rows].any():
             return self
         weights = None if self.weights is None else self.weights[rows]
-        return Observed(self.values[rows], self.mask[rows], weights=weights)
+        return replace(
+            self, values=self.values[rows], mask=self.mask[rows], weights=weights
+        )
 
     def hide(self, hidden: Tensor) -> Observed:
         """The same matrix without the cells where ``hidden`` is True.
@@ -126,7 +132,9 @@ class Observed(DenseValues):
         Observed
         """
         weights = None if self.weights is None else self.weights[members]
-        return Observed(self.values[members], self.mask[members], weights=weights)
+        return replace(
+            self, values=self.values[members], mask=self.mask[members], weights=weights
+        )
 
     def to(self, *args: Any) -> Observed:
         """Move or cast the values as `torch.Tensor.to` does, and the mask accordingly.
@@ -142,4 +150,5 @@ class Observed(DenseValues):
         """
         values = self.values.to(*args)
         weights = None if self.weights is None else self.weights.to(values)
-        return Observed(values, self.mask.to(values.device), weights=weights)
+        mask = self.mask.to(values.device)
+        return replace(self, values=values, mask=mask, weights=weights)

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from skmc.cells.scaling import Scaling
-from skmc.cells.sparse_observed import SparseObserved
-
 
 @dataclass(frozen=True)
 class Priors:
@@ -26,8 +23,8 @@ class Priors:
     mean : float
         Mean of the observed cells.
     row_means, col_means : ndarray of shape (n_rows,), (n_cols,)
-        Means of the observed cells; ``mean`` for empty rows and columns. NaN for all
-        rows if ``one_unit`` is False.
+        Means of the observed cells; ``mean`` for empty rows and columns. If
+        ``one_unit`` is False, the means of rows are replaced by zeros.
     empty_rows, empty_cols : bool ndarray of shape (n_rows,), (n_cols,)
         Rows and columns without an observed cell.
     full_cols : bool ndarray of shape (n_cols,)
@@ -36,8 +33,8 @@ class Priors:
         The value of columns with a single distinct value, NaN for columns that vary,
         and infinity for empty columns.
     one_unit : bool
-        Whether an empty column can be filled with the row means: not if the columns
-        have different units, see `skmc.cells.Scaling.unlike`.
+        Whether all cells have the same unit, so that an empty column can be filled with
+        the row means.
     ids : tuple of ndarray or None
         Identifiers of rows and columns; None if these are positions.
     informed_rows : bool, default=False
@@ -69,6 +66,8 @@ class Priors:
         values: np.ndarray,
         shape: tuple[int, int],
         weights: np.ndarray | None = None,
+        *,
+        one_unit: bool = False,
     ) -> Priors:
         """Compute the statistics of observed cells.
 
@@ -82,6 +81,8 @@ class Priors:
             Shape of the matrix.
         weights : ndarray of shape (n_cells,), optional
             Weight of each cell in the means, > 0.
+        one_unit : bool, default=False
+            Whether all cells have the same unit.
 
         Returns
         -------
@@ -104,14 +105,8 @@ class Priors:
             total = np.bincount(positions, weights, size)
             counts.append(count)
             means.append(np.where(count, sums / np.where(count, total, 1), mean))
-        one_unit = True
-        if not counts[1].all():
-            data = SparseObserved.of(
-                rows, cols, torch.from_numpy(np.asarray(values)), shape, weights
-            )
-            one_unit = not bool(Scaling.unlike(data))
-            if not one_unit:
-                means[0] = np.full(shape[0], np.nan)
+        if not one_unit:
+            means[0] = np.zeros(shape[0])
         place = torch.from_numpy(np.asarray(cols, dtype=np.int64))
         seen = torch.from_numpy(np.asarray(values, dtype=float))
         low, high = (
@@ -152,7 +147,7 @@ class Priors:
         rows, cols : dict of ndarray
             "count", "mean", "low" and "high" of the observed cells.
         one_unit : bool
-            Whether empty columns can be filled with the row means.
+            Whether all cells have the same unit.
         ids : tuple of ndarray, optional
             Identifiers of rows and columns.
 
@@ -163,8 +158,8 @@ class Priors:
         n_rows, n_observed = len(rows["count"]), int(rows["count"].sum())
         mean = float(cols["count"] @ cols["mean"] / n_observed)
         means = [np.where(s["count"] > 0, s["mean"], mean) for s in (rows, cols)]
-        if not one_unit and not cols["count"].all():
-            means[0] = np.full(n_rows, np.nan)
+        if not one_unit:
+            means[0] = np.zeros(n_rows)
         low, high = cols["low"], cols["high"]
         return cls(
             shape=(n_rows, len(cols["count"])),
@@ -197,7 +192,8 @@ class Priors:
     ) -> np.ndarray:
         """Fill empty rows with the column means, and empty columns with the row means.
 
-        Empty columns stay empty if the columns have different units.
+        If the columns may have different units, empty columns are filled with zeros, as
+        by scikit-learn's imputers.
 
         Parameters
         ----------
@@ -225,5 +221,5 @@ class Priors:
         means[~observed.any(1)] = self.mean
         if of_fit and self.weighted:
             means = self.row_means
-        completed[:, self.empty_cols] = means[:, None] if self.one_unit else np.nan
+        completed[:, self.empty_cols] = means[:, None] if self.one_unit else 0.0
         return completed

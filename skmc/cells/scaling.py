@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from skmc.cells.dense_values import DenseValues
     from skmc.cells.sparse_observed import SparseObserved
 
-FAR = 5  # ratio of deviations of different units
 OFFSET = 100  # deviations; a smaller mean need not be subtracted
-N_PARTS, ALIKE = 4, 0.5  # parts of a sequence, correlation of neighbors in each of them
 
 
 @dataclass(frozen=True)
@@ -45,25 +43,17 @@ class Scaling:
         """Compute the scaling from the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
-        "auto" means "columns" where columns have different units: the deviations of a
-        tenth of them are more than 5 times those of another tenth, or their means
-        account for two thirds of all variance. Otherwise it means "global", also if the
-        columns are a sequence, such as times or wavelengths: in each quarter of them,
-        the logarithms of the deviations of neighbors have a correlation of more than
-        one half. The rule is ours: matrices of one unit (pictures, ratings,
-        interactions, sensors by times) lose structure when each column is centered on
-        its own estimate, while tables of many units need it.
-        With ``centre=False``, "auto" only divides a matrix of one unit by its root mean
-        square, for methods that a mean of up to 100 deviations does not disturb.
 
         Parameters
         ----------
         data : Observed or SparseObserved
             The observed cells.
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             Cells that share a mean and a deviation; None changes nothing.
         centre : bool, default=True
-            Whether "auto" subtracts the mean of a matrix of one unit.
+            False divides by the root mean square and subtracts nothing, for methods
+            that a mean disturbs less than its subtraction. A mean of more than 100
+            deviations is subtracted all the same.
 
         Returns
         -------
@@ -94,7 +84,7 @@ class Scaling:
         moments : callable
             Maps False to mean, standard deviation and number of all observed cells,
             (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `of`.
         centre : bool, default=True
             See `of`.
@@ -107,64 +97,15 @@ class Scaling:
             one = torch.ones(1, 1, dtype=torch.float64)
             return cls(torch.zeros_like(one), one)
         shift, scale, _ = moments(False)
-        if how in ("auto", "columns"):
+        if how == "columns":
             means, deviations, count = moments(True)
-            seen = count > 0
-            if how == "auto":
-                between = torch.where(seen, means, torch.nan)
-                apart = (between - between.nanmean(-1, True)).square().nansum(-1, True)
-                unlike = apart / seen.sum(-1, True) > 2 / 3 * scale.square()
-                far, sequence = _pattern(deviations)
-                unlike = (unlike | far) & ~sequence
-                seen = seen & unlike
-                if not centre:
-                    plain = ~unlike & (shift.abs() < OFFSET * scale)
-                    scale = torch.where(plain, shift.hypot(scale), scale)
-                    shift = torch.where(plain, torch.zeros_like(shift), shift)
-            if not seen.any():  # one unit: statistics of each column would be copies
-                return cls(shift, scale)
-            shift = torch.where(seen, means, shift)
-            scale = torch.where(seen, deviations, scale)
+            shift = torch.where(count > 0, means, shift)
+            scale = torch.where(count > 0, deviations, scale)
+        if not centre:
+            near = shift.abs() < OFFSET * scale
+            scale = torch.where(near, shift.hypot(scale), scale)
+            shift = torch.where(near, torch.zeros_like(shift), shift)
         return cls(shift, scale)
-
-    @staticmethod
-    def unlike(data: DenseValues | SparseObserved) -> Tensor:
-        """Whether columns have different units, judged by their deviations alone.
-
-        Columns of one unit can have very different means, as in a picture.
-
-        Parameters
-        ----------
-        data : Observed or SparseObserved
-            The observed cells.
-
-        Returns
-        -------
-        bool Tensor of shape (\\*batch, 1, 1)
-            True if the deviations of a tenth of the columns are more than 5 times those
-            of another tenth, and the columns are not a sequence.
-        """
-        z, _ = _normalised(data)
-        eps = torch.finfo(data.values.dtype).eps
-        return Scaling.unlike_moments(partial(_moments, data, z, eps))
-
-    @staticmethod
-    def unlike_moments(
-        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
-    ) -> Tensor:
-        """Whether columns have different units, judged by their deviations.
-
-        Parameters
-        ----------
-        moments : callable
-            See `of_moments`.
-
-        Returns
-        -------
-        bool Tensor of shape (\\*batch, 1, 1)
-        """
-        far, sequence = _pattern(moments(True)[1])
-        return far & ~sequence
 
     def standardise(self, X: Tensor) -> Tensor:
         """Standardize a whole matrix.
@@ -234,16 +175,3 @@ def _moments(
     noise = 32 * eps * mean.abs()
     deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
     return mean, deviation, count
-
-
-def _pattern(deviations: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether deviations are far apart, and alike in neighbors in all parts."""
-    known = (deviations > 0) & deviations.isfinite()
-    spread = torch.where(known, deviations, torch.nan)
-    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
-    size = spread.shape[-1] // N_PARTS
-    parts = spread[..., : size * N_PARTS].unflatten(-1, (N_PARTS, size)).log()
-    parts = (parts - parts.nanmean(-1, True)).nan_to_num()
-    products = (parts[..., 1:] * parts[..., :-1]).sum(-1)
-    alike = products > ALIKE * parts.square().sum(-1)
-    return high > FAR * low, alike.all(-1, True)

@@ -147,7 +147,7 @@ class SparseObserved(SparseValues):
 
         Parameters
         ----------
-        how : {"auto", "columns", "global"} or None
+        how : {"columns", "global"} or None
             See `Scaling.of`.
         centre : bool, default=True
             See `Scaling.of`.

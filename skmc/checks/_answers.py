@@ -94,7 +94,8 @@ def new_rows(case: Case) -> None:
     truth = low_rank(90, 12, rank=1) + 2
     hidden = patterns.random(truth, 0.2, spare=True, random_state=3)
     X = np.ma.masked_array(truth, hidden)
-    completer = case.make(max_iter=400).fit(X[:60])
+    cells = Entries.of_matrix(X[:60].filled(np.nan), one_unit=True)
+    completer = case.make(max_iter=400).fit(cells)
     error = relative_error(completer.transform(X[60:]), truth[60:], hidden[60:])
     means = np.broadcast_to(X[:60].mean(0).data, (30, 12))
     bound = relative_error(means, truth[60:], hidden[60:])

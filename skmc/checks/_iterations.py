@@ -9,6 +9,7 @@ from unittest import mock
 
 import numpy as np
 
+from skmc.cells import Entries
 from skmc.checks.expect import close, expect, raises, warns
 from skmc.checks.problems import Case, low_rank, rank_two, small_problem
 from skmc.checks.table import check, having, of_iterative
@@ -33,7 +34,8 @@ STEPS = (
 def the_objective_falls(case: Case) -> None:
     """The objective is lower at the end, and never rises if the tags say so."""
     truth, hidden = rank_two()
-    completer = case.make(tol=0.0).fit(np.ma.masked_array(truth, hidden))
+    cells = Entries.of_matrix(np.where(hidden, np.nan, truth), one_unit=True)
+    completer = case.make(tol=0.0).fit(cells)
     objective = completer.history_["objective"]
     first, last = objective[0], objective[-1]
     expect(last < first, f"the objective is {first:.6g} at first, {last:.6g} at last")
@@ -88,10 +90,12 @@ def offsets_do_not_hide_deviations(case: Case) -> None:
     """Deviations are kept despite a large offset, as in seconds since 1970."""
     _, masked = small_problem()
     for scaling in ("auto", "columns", "global"):
-        offset = 1.7e9 * (np.arange(6) == 0) if scaling == "columns" else 1e7
-        plain = case.make(scaling="columns" if scaling == "columns" else "global")
+        offset = 1e7 if scaling == "global" else 1.7e9 * (np.arange(6) == 0)
+        if scaling == "auto" and case.tags.pictures:
+            continue  # these keep one unit
         far = masked + offset
         moved = case.make(scaling=scaling).fit_transform(far) - offset
+        plain = case.make(scaling=scaling)
         expected = plain.fit_transform(far - offset)  # with equal rounding
         close(moved, expected, f"scaling={scaling!r}: the offset matters", 1e-5, 5e-5)
 

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import gen_batches
 
 from skmc.cells import Scaling
-from skmc.completers._forests import Trees
+from skmc.completers._forests import Trees, on_grid
 from skmc.completers._tree_rows import single
 from skmc.completers._units import standardized, undone
 
@@ -135,7 +135,7 @@ def _trained(
         min_weight_fraction_leaf=share, random_state=rng.randint(2**31)
     )
     split = single(A) if A.shape[1] else np.zeros((len(A), 1))
-    tree.fit(split, residual, counts)
+    tree.fit(split, on_grid(residual), counts)
     leaves = tree.apply(split)
     return coefs, tree, leaves.repeat(counts), residual.repeat(counts, 0)
 

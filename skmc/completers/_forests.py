@@ -109,6 +109,7 @@ class Forest(Trees):
         rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
         n_folds = min(FOLDS, n_estimators, len(rows))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
+        y = on_grid(y)
         for number, bag in enumerate(in_bag):
             out = np.arange(len(rows)) % n_folds == number % n_folds
             kept = rows if n_folds == 1 else rows[~out]
@@ -154,6 +155,16 @@ class Fitted:
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         return self.regressor.predict(X[:, self.cols])
+
+
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """Standardized values that a tree is trained on, rounded to multiples of 2**-24.
+
+    Their sums have no rounding errors. So splits by different columns into the same
+    parts are equally good, and the seed decides between them, not the order of the
+    rows, the units of the data or the instructions of the processor.
+    """
+    return np.round(values * 2.0**24) / 2.0**24
 
 
 Models = dict[int, "Forest | Fitted"]  # by predicted column

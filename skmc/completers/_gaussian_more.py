@@ -25,7 +25,9 @@ def fit_more(
 ) -> tuple[Conditional, dict[str, Any]]:
     fitted = self._fitted
     old = len(fitted.in_memory())
-    given = self._scaled(Given.of_matrix(more.into(fitted.in_memory())))
+    one_unit = fitted.statistics.one_unit
+    cells = more.into(fitted.in_memory())
+    given = self._scaled(Given.of_matrix(cells, one_unit=one_unit))
     cells, marginals = given.matrix, fitted.marginals
     with threads_for(work_of(cells.size, cells.shape[1])):
         if _adds_up(self, more, given):

@@ -39,7 +39,7 @@ def choose_rank(
 
     ``solver_of`` makes a solver from a rank and the cells to train on. The search over
     ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` successive
-    failures.
+    failures. Rank 0, if it is among them, is the mean.
     """
     if rank != "auto":
         return checked_rank(int(rank), data.shape)

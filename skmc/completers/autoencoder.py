@@ -137,7 +137,7 @@ class AutoencoderCompleter(IterativeCompleter):
     early_stopping: bool = True
     validation_fraction: Share = 0.05
     n_iter_no_change: Count = 100
-    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
 

@@ -98,7 +98,7 @@ class BiBNNCompleter(IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.03)
+    completer_tags = CompleterTags(recovers=0.2)
     fit = fit_weighted
     advice = "a neural-network baseline"
     cost = Cost(0.09, cells=1e-5, n_rows=0.001)

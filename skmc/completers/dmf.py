@@ -148,7 +148,7 @@ class DMFCompleter(IterativeCompleter):
     validation_fraction: Share = 0.05
     n_iter_no_change: Count = 250
     warm_start: bool = False
-    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
 

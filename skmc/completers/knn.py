@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, Fitted, Outcome, warn_user
 from skmc.blocks import ChunkedRows
-from skmc.cells import Container, Given, Observed
+from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import resolve_device, threads_for, work_of
@@ -36,6 +36,8 @@ class Neighbors(Fitted):
         Statistics as in `skmc.base.Fitted`.
     cells : ndarray of shape (n_donors, n_cols)
         Donors, NaN where a cell is missing.
+    scaling : Scaling
+        Scaling of the cells whose distances are compared.
     n_neighbors : int
         Number of donors averaged for each cell.
     by_distance : bool
@@ -47,6 +49,7 @@ class Neighbors(Fitted):
     """
 
     cells: np.ndarray
+    scaling: Scaling
     n_neighbors: int
     by_distance: bool
     device: str | torch.device
@@ -69,9 +72,8 @@ class Neighbors(Fitted):
     def _average(
         self, cells: np.ndarray, leave_out: np.ndarray, everywhere: bool = False
     ) -> np.ndarray:
-        unit = max(map(abs, self.statistics.data_range)) or 1.0
-        queries, seen = _tensors(cells, unit, self.device)
-        donors, donors_seen = _tensors(self.cells, unit, self.device)
+        queries, seen = _tensors(cells, self.scaling, self.device)
+        donors, donors_seen = _tensors(self.cells, self.scaling, self.device)
         values: Callable[..., Tensor] = knn_values
         if self.clusters is not None:
             values = self.clusters.to(queries.device).values
@@ -86,18 +88,18 @@ class Neighbors(Fitted):
                 needed=torch.ones_like(seen) if everywhere else ~seen,
                 leave_out=torch.from_numpy(leave_out).to(queries.device),
             )
-        return answer.cpu().numpy() * unit
+        return self.scaling.undo(answer.cpu()).numpy()
 
 
 def _tensors(
-    cells: np.ndarray, unit: float, device: str | torch.device
+    cells: np.ndarray, scaling: Scaling, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Values divided by a unit, zero where missing, and the mask of the others."""
-    # Squares of very large or small numbers overflow or underflow.
-    seen = ~np.isnan(cells)
-    values = np.where(seen, cells, 0).astype(float) / (unit or 1.0)
+    """Scaled values, zero where missing, and the mask of the others."""
+    values = torch.from_numpy(cells.astype(float, order="C"))
+    seen = ~values.isnan()
+    values = torch.where(seen, scaling.standardise(values), 0.0)
     on = resolve_device(device)
-    return torch.from_numpy(values).to(on), torch.from_numpy(seen).to(on)
+    return values.to(on), seen.to(on)
 
 
 class KNNCompleter(BaseCompleter):
@@ -109,9 +111,9 @@ class KNNCompleter(BaseCompleter):
 
         d(x, y)^2 = \frac{n_{\text{features}}}{n_{\text{common}}} \sum_j (x_j - y_j)^2
 
-    The data are not scaled: standardize columns of different scales first. The result
-    is that of `sklearn.impute.KNNImputer`, computed by a few matrix products in bounded
-    memory, also on CUDA.
+    The distances are between scaled cells. With ``scaling=None``, the result is that of
+    `sklearn.impute.KNNImputer`, computed by a few matrix products in bounded memory,
+    also on CUDA.
 
     Parameters
     ----------
@@ -126,6 +128,7 @@ class KNNCompleter(BaseCompleter):
         number is chosen to find this share for 256 random rows of ``X``. The fewer
         clusters this takes, the more time it saves: much if rows form groups or depend
         on few quantities, little if columns are independent.
+    {scaling}
     {device}
     {missing_values}
     {add_indicator}
@@ -187,6 +190,7 @@ class KNNCompleter(BaseCompleter):
     _: KW_ONLY
     weights: Literal["distance", "uniform"] = "uniform"
     recall: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
 
     recall_: float = field(init=False)
@@ -207,12 +211,17 @@ class KNNCompleter(BaseCompleter):
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         resolve_device(self.device)
         cells, clusters, recall = given.matrix.copy(), None, 1.0
+        scaling = given.scaling_of(self.scaling).to("cpu", torch.float64)
+        if self.scaling is None:
+            # Squares of very large or small numbers overflow or underflow.
+            unit = max(map(abs, given.statistics.data_range)) or 1.0
+            scaling = replace(scaling, scale=scaling.scale * unit)
         if self.recall < 1 and len(cells) > 1:
-            donors = _tensors(cells, np.nanmax(np.abs(cells)), self.device)
+            donors = _tensors(cells, scaling, self.device)
             clusters = Clusters.of(*donors, self.n_neighbors, self.recall).to("cpu")
             recall = clusters.recall
         by_distance = self.weights == "distance"
-        parts = cells, self.n_neighbors, by_distance, self.device, clusters
+        parts = cells, scaling, self.n_neighbors, by_distance, self.device, clusters
         return Outcome(Neighbors(given.statistics, *parts), {"recall_": recall})
 
     def _values_of_fit(self, given: Given, everywhere: bool) -> np.ndarray:

@@ -140,7 +140,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     max_iter: Count = 400
     max_time: Positive | None = None
     tol: NonNegative = 1e-6
-    scaling: Literal["auto", "columns", "global"] | None = "global"
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
 

@@ -111,5 +111,7 @@ class MeanCompleter(BaseCompleter):
         fitted: Any = self._fitted
         if fitted.cells is None:
             fitted.whole()  # raises an error
-        given = Given.of_matrix(more.into(fitted.cells))
+        given = Given.of_matrix(
+            more.into(fitted.cells), one_unit=fitted.statistics.one_unit
+        )
         return Means(given.statistics, given.matrix), {}

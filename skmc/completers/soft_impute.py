@@ -55,11 +55,12 @@ class SoftImputeCompleter(IterativeCompleter):
         error has risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
         Bound on the rank of :math:`L`. None sets no bound.
-    fixed_effects : {{"both", "rows", "columns"}} or None, default=None
-        The sides that have effects without a penalty. "both" is the model of panels of
-        units and times, known as MC-NNM. If a constant is added to all observed cells
-        of a row or column that has an effect, its completion changes by that constant.
-        For rows, this requires one scale for all columns.
+    fixed_effects : {{"both", "rows", "columns"}} or None, default="columns"
+        The sides that have effects without a penalty. With "columns", means of the
+        columns cost no rank. "both" is the model of panels of units and times, known as
+        MC-NNM. None is the method of the paper. If a constant is added to all observed
+        cells of a row or column that has an effect, its completion changes by that
+        constant. For rows, this requires one scale for all columns.
     max_iter : int >= 1, default=500
         Maximum number of iterations at one value of :math:`\lambda`.
     {max_time}
@@ -141,7 +142,7 @@ class SoftImputeCompleter(IterativeCompleter):
     ) = "auto"
     _: KW_ONLY
     max_rank: Count | None = None
-    fixed_effects: Literal["both", "rows", "columns"] | None = None
+    fixed_effects: Literal["both", "rows", "columns"] | None = "columns"
     max_iter: Count = 500
     max_time: Positive | None = None
     tol: NonNegative = 1e-3

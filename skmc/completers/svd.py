@@ -22,9 +22,9 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Cells, Given, Observed, SparseObserved
-from skmc.completers._rank import choose_rank
+from skmc.completers._rank import RANKS, choose_rank
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
+from skmc.linalg import SVD, Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import HardRank, Solver
@@ -137,14 +137,15 @@ class SVDCompleter(IterativeCompleter):
     max_time: Positive | None = None
     tol: NonNegative = 1e-3
     warm_start: bool = False
-    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
 
     rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
-        return {"rank": choose_rank(self.rank, data, trials)}
+        ranks = (0, *RANKS) if isinstance(data, Observed) else RANKS
+        return {"rank": choose_rank(self.rank, data, trials, ranks=ranks)}
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         return self.storages[type(data)](data, params)
@@ -161,9 +162,10 @@ class SVDCompleter(IterativeCompleter):
         fitted: Any = self._fitted
         fitted.whole()  # raises an error if the cells were not in memory
         old = fitted.index.cells
-        given = Given.of_matrix(more.into(old))
+        one_unit = fitted.statistics.one_unit
+        given = Given.of_matrix(more.into(old), one_unit=one_unit)
         cells, statistics = given.matrix, given.statistics
-        scaling = given.data.scaling_of(self.scaling, centre=self.centre)
+        scaling = given.scaling_of(self.scaling, centre=self.centre)
         touched = np.unique(more.rows)
         before = np.full((len(touched), cells.shape[1]), np.nan, cells.dtype)
         known = touched < len(old)
@@ -203,11 +205,13 @@ def _stream(fitted: Any, rank: int) -> RowStream:
     # Cells that are filled with means do not have low rank.
     whole[torch.from_numpy(fitted.statistics.empty_rows)] = 0
     whole[:, torch.from_numpy(fitted.statistics.empty_cols)] = 0
-    found = partial_svd(whole, rank)
+    means = torch.zeros_like(whole[0])
+    if fitted.row_map.scaling.shift.shape[-1] > 1:  # they are free
+        means = whole.mean(0)
+    found = partial_svd(whole - means, rank) if rank else SVD.zero(whole)
     unit = len(whole) ** 0.5
     rows = torch.cat([unit * found.U, torch.ones_like(found.U[:, :1])], 1)
-    cols = found.V * found.s / unit
-    cols = torch.cat([cols, torch.zeros_like(cols[:, :1])], 1)
+    cols = torch.cat([found.V * found.s / unit, means[:, None]], 1)
     return RowStream.of(rows, cols, _sparse(fitted.index.cells))
 
 

@@ -9,7 +9,7 @@ import torch
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
-from skmc.completers._rank import choose_rank
+from skmc.completers._rank import RANKS, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
@@ -122,7 +122,7 @@ class TNNRCompleter(IterativeCompleter):
     max_iter: Count = 500
     max_time: Positive | None = None
     tol: NonNegative = 1e-3
-    scaling: Literal["auto", "columns", "global"] | None = "global"
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
 
@@ -144,6 +144,7 @@ class TNNRCompleter(IterativeCompleter):
             data,
             trials,
             lambda rank, _: self._of_rank(rank),
+            ranks=(0, *RANKS),
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=2,
         )

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from skmc.base import BaseCompleter, warn_user
-from skmc.cells import Container, to_cells
+from skmc.cells import Container, Entries, to_cells
 from skmc.completers import SoftImputeCompleter
 from skmc.linalg import Seed
 from skmc.panel.result import PanelEffect, mean_gaps
@@ -150,7 +150,9 @@ def effect(
 def _complete(
     completer: BaseCompleter, cells: np.ndarray, hidden: np.ndarray
 ) -> tuple[BaseCompleter, np.ndarray]:
-    fitted = clone(completer).fit(np.where(hidden, np.nan, cells))
+    rest = np.where(hidden, np.nan, cells)
+    # All cells have the unit of the outcome.
+    fitted = clone(completer).fit(Entries.of_matrix(rest, one_unit=True))
     return fitted, np.asarray(fitted.reconstruction_, float)
 
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skmc import patterns
 from skmc.base import BaseCompleter
+from skmc.cells import Entries
 from skmc.linalg import diffuse, seed_of
 from skmc.pictures.blocks import crop
 from skmc.pictures.shapes import as_matrix, as_picture
@@ -55,7 +56,8 @@ def choose_way(completer: BaseCompleter, cells: np.ndarray) -> Way:
 def _together(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     channels = cells.shape[2]
     joint = clone(completer).set_params(channels=channels)
-    return as_picture(joint.fit_transform(as_matrix(cells)), channels)
+    matrix = as_matrix(cells).filled(np.nan)
+    return as_picture(joint.fit_transform(_one_unit(matrix)), channels)
 
 
 def _separately(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
@@ -81,9 +83,14 @@ def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
     lines = np.ix_(known.any(1), known.any(0))
     tags = getattr(completer, "completer_tags", None)
     if channel[lines].shape == channel.shape or (tags and tags.pictures):
-        return clone(completer).fit_transform(channel)
+        return clone(completer).fit_transform(_one_unit(channel))
     found = np.full(channel.shape, np.nan, channel.dtype)
-    found[lines] = clone(completer).fit_transform(channel[lines])
+    found[lines] = clone(completer).fit_transform(_one_unit(channel[lines]))
     missing = np.isnan(found)
     parts = (np.where(missing, 0, found), ~missing)
     return diffuse(*map(torch.from_numpy, parts)).numpy()
+
+
+def _one_unit(matrix: np.ndarray) -> Entries:
+    """The observed cells, which say that all of them have the same unit."""
+    return Entries.of_matrix(matrix, one_unit=True)

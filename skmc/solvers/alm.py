@@ -24,7 +24,7 @@ class InexactALMState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     spectrum : SVD
-        The SVD of ``X``.
+        The SVD of ``X`` without the free means.
     dual : Tensor of shape (\\*batch, n_rows, n_cols)
         Lagrange multipliers.
     mu : Tensor of shape (\\*batch,)
@@ -34,7 +34,7 @@ class InexactALMState(State):
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
-    spectrum: SVD  # of X
+    spectrum: SVD  # of X without the free means
     dual: Tensor  # (*batch, m, n)
     mu: Tensor  # (*batch,)
     drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|, mu unit-free
@@ -56,7 +56,8 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
     from ``mu = .3 / |D|_2``. While ``min(mu, sqrt mu) |dE| / |D|`` is at most
     ``drift_tol``, ``mu`` is multiplied by ``1.2172 + 1.8588 |Omega| / (m n)``. The
     authors' test depends on the unit of the data; here ``mu`` is multiplied by their
-    root mean square.
+    root mean square. Free means of the columns are not penalized: they are subtracted
+    before the singular values are shrunk, and added again.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
 
     def init(self, data: Observed) -> InexactALMState:
         D = data.values
-        largest = torch.linalg.matrix_norm(D, 2)
+        largest = torch.linalg.matrix_norm(data.centre(D)[1], 2)
         zero = torch.zeros_like(D)
         return InexactALMState(
             X=zero,
@@ -90,10 +91,10 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
     def step(self, data: Observed, state: InexactALMState) -> InexactALMState:
         D, mu = data.values, state.mu[..., None, None]
         # On the unobserved cells, Y is zero and E is -X after every step.
-        filled = torch.where(data.mask, D + state.dual / mu, state.X)
-        spectrum = shrink(filled, 1 / state.mu, warm_start=state.spectrum)
-        del filled
-        X = spectrum.dense()
+        means, rest = data.centre(torch.where(data.mask, D + state.dual / mu, state.X))
+        spectrum = shrink(rest, 1 / state.mu, warm_start=state.spectrum)
+        del rest
+        X = means + spectrum.dense()
         scale = data.energy.sqrt().clamp_min(torch.finfo(D.dtype).tiny)
         free = state.mu * scale / data.n_observed.sqrt()
         moved = norm(torch.where(data.mask, 0.0, X - state.X))

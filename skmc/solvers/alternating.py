@@ -24,7 +24,7 @@ class HardRankState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     V : Tensor of shape (\\*batch, n_cols, rank)
-        Orthonormal basis of the row space.
+        Orthonormal basis of the row space, without the free means.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -43,7 +43,9 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
     space by one step of orthogonal iteration ``V = orth(F' F V)`` and projects,
     ``X = F V V'``. The objective never rises. The start is the truncated SVD of the
     filled matrix. With weights, ``F`` is the minimizer of a majorizer of the misfit,
-    see `skmc.Observed.towards`.
+    see `skmc.Observed.towards`. If the data have free means, the rank is that of ``X``
+    without its column means: those of ``F`` are subtracted before the projection, and
+    added again.
 
     Parameters
     ----------
@@ -64,16 +66,19 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
 
     def init(self, data: Observed) -> HardRankState:
         filled = data.towards(data.zero() if self.start is None else self.start)
-        _, _, Vh = torch.linalg.svd(filled, full_matrices=False)
-        return self._project(data, filled, Vh[..., : self.rank, :].mT)
+        means, rest = data.centre(filled)
+        _, _, Vh = torch.linalg.svd(rest, full_matrices=False)
+        return self._project(data, means, rest, Vh[..., : self.rank, :].mT)
 
     def step(self, data: Observed, state: HardRankState) -> HardRankState:
-        filled = data.towards(state.X)
-        V, _ = torch.linalg.qr(filled.mT @ (filled @ state.V))
-        return self._project(data, filled, V)
+        means, rest = data.centre(data.towards(state.X))
+        V, _ = torch.linalg.qr(rest.mT @ (rest @ state.V))
+        return self._project(data, means, rest, V)
 
-    def _project(self, data: Observed, filled: Tensor, V: Tensor) -> HardRankState:
-        X = (filled @ V) @ V.mT
+    def _project(
+        self, data: Observed, means: Tensor, rest: Tensor, V: Tensor
+    ) -> HardRankState:
+        X = means + (rest @ V) @ V.mT
         return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
 
     def residual(
@@ -94,8 +99,9 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        R, V = data.weighted(data.residual(current.X)), current.V
-        U, _ = torch.linalg.qr(current.X @ V)
+        means, R = data.centre(data.weighted(data.residual(current.X)))
+        V = current.V
+        U, _ = torch.linalg.qr(data.centre(current.X)[1] @ V)
         left = U @ (U.mT @ R)
-        grad = left + ((R - left) @ V) @ V.mT
+        grad = means + left + ((R - left) @ V) @ V.mT
         return relative_norm(grad, data.weighted(data.values))

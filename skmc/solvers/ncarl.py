@@ -31,6 +31,8 @@ class NCARLState(State):
         Weight matrix of the nuclear norm at ``X``, where ``n = min(shape)``.
     laplacian : Tensor of shape (\\*batch, n, n)
         Laplacian of the graph along the shorter axis of ``X``.
+    means : Tensor of shape (\\*batch, 1, n_cols), its transpose, or zeros
+        Free means of the columns, in the unit of ``problem``.
     problem : Problem
         Linear systems, which do not change.
     """
@@ -38,6 +40,7 @@ class NCARLState(State):
     X: Tensor  # (*batch, n_rows, n_cols)
     D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
     laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
+    means: Tensor  # free means of the columns, in the unit of the problem
     problem: Problem
 
 
@@ -83,7 +86,9 @@ class NCARL(Solver[Observed, NCARLState]):
     The unit of the 1e-6 in the graph is the square of the largest observed cell. This
     is our interpretation: the paper's data lie in [0, 1], and our completion scales
     with the data. ``objective`` is that of X with ``D(X)`` and ``L(X)``. It may rise,
-    since the graph of a step is not optimal for its X.
+    since the graph of a step is not optimal for its X. Free means of the columns are
+    those of the last X: they are subtracted from the cells before a step and from X
+    before ``D`` and ``L`` are computed.
 
     A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
     cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
@@ -110,12 +115,10 @@ class NCARL(Solver[Observed, NCARLState]):
 
     def step(self, data: Observed, state: NCARLState) -> NCARLState:
         problem = state.problem
+        rest = problem.less(state.means)
         Q = self.quadratic_form(state)
-        if self.lambda_noise is None:
-            Z = problem.interpolate(Q)
-        else:
-            Z = problem.approximate(Q)
-        return self._reweigh(data, problem, Z)
+        Z = rest.interpolate(Q) if self.lambda_noise is None else rest.approximate(Q)
+        return self._reweigh(data, problem, state.means + Z)
 
     def quadratic_form(self, state: NCARLState) -> Tensor:
         """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given.
@@ -138,7 +141,11 @@ class NCARL(Solver[Observed, NCARLState]):
         return Q
 
     def _reweigh(self, data: Observed, problem: Problem, Z: Tensor) -> NCARLState:
-        gram = Z.mT @ Z
+        means, rest = torch.zeros_like(problem.unit), Z
+        if data.free_means:
+            means = Z.mean(-1 if problem.transposed else -2, keepdim=True)
+            rest = Z - means
+        gram = rest.mT @ rest
         D, nuclear = nuclear_weight(gram)
         L = adaptive_laplacian(gram, self.n_neighbors)
         energy = self.alpha * inner(gram, L)
@@ -153,6 +160,7 @@ class NCARL(Solver[Observed, NCARLState]):
             objective=objective * problem.unit[..., 0, 0].square(),
             D=D,
             laplacian=L,
+            means=means,
             problem=problem,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -112,6 +112,20 @@ class Problem:
         return self.with_systems(
             self.values[members], mask, self.unit[members], self.transposed
         )
+
+    def less(self, means: Tensor) -> Problem:
+        """Subtract numbers from the observed cells.
+
+        Parameters
+        ----------
+        means : Tensor of shape (\\*batch, 1, n), (\\*batch, m, 1) or ()
+            Numbers to subtract.
+
+        Returns
+        -------
+        Problem
+        """
+        return replace(self, values=self.values - means * self.seen)
 
     def interpolate(self, Q: Tensor) -> Tensor:
         """``argmin x Q x'`` of each row with ``x = m`` on its observed cells.

@@ -44,6 +44,8 @@ class TruncatedNorm(DecomposingSolver):
     An inner problem is ``|X|_* - tr(A X B')`` with fixed ``A, B``, which is convex. It
     ends after ``inner_iter`` steps, or once a step moves X by ``inner_tol |P(M)|_F`` or
     less. Then ``A'B`` is recomputed from the singular vectors of the shrunk matrix.
+    Free means of the columns are subtracted before singular values are shrunk, and
+    added again.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ class TruncatedNorm(DecomposingSolver):
 
     def _begin(self, data: Observed) -> tuple[dict, Tensor]:
         """The first inner problem, from ``X = P(M)``, and the mean singular value."""
-        low = cleaned(full_svd(data.values))
+        low = cleaned(full_svd(data.centre(data.values)[1]))
         begun = {
             "low": low,
             "T": truncation(low, self.rank),

@@ -116,17 +116,17 @@ class TruncatedADMM(TruncatedNorm):
         )
 
     def step(self, data: Observed, state: ADMMState) -> ADMMState:
-        A = self._shrunk_from(data, state)
-        low = shrink(A, state.tau, warm_start=state.low)
-        L = low.dense()
+        means, rest = data.centre(self._shrunk_from(data, state))
+        low = shrink(rest, state.tau, warm_start=state.low)
+        L = means + low.dense()
         X = data.fill(L)
         ended = self._ended(data, X, state)
         T, objective = state.T, state.objective
         if ended.any():
             members = ended[..., None, None]
             T = torch.where(members, truncation(low, self.rank), T)
-            rest = tail(torch.linalg.svdvals(X), self.rank)
-            objective = torch.where(ended, rest, objective)
+            s = torch.linalg.svdvals(data.centre(X)[1])
+            objective = torch.where(ended, tail(s, self.rank), objective)
         return replace(
             state,
             X=X,
@@ -164,9 +164,9 @@ class TruncatedADMM(TruncatedNorm):
         -------
         Tensor of shape (\\*batch,)
         """
-        A = self._shrunk_from(data, previous)
-        L = current.low.dense()
-        S = (A - L) / current.tau[..., None, None]
+        means, rest = data.centre(self._shrunk_from(data, previous))
+        low = current.low.dense()
+        L, S = means + low, (rest - low) / current.tau[..., None, None]
         slope = torch.where(data.mask, 0.0, S - truncation(current.low, self.rank))
         misfit = data.residual(L)
         return torch.maximum(

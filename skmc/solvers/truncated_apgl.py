@@ -99,8 +99,9 @@ class TruncatedAPGL(TruncatedNorm):
 
     def step(self, data: Observed, state: APGLState) -> APGLState:
         length = 1 / (state.weight * data.largest_weight)
-        low = shrink(self._shrunk_from(data, state), length, warm_start=state.low)
-        X = low.dense()
+        means, rest = data.centre(self._shrunk_from(data, state))
+        low = shrink(rest, length, warm_start=state.low)
+        X = means + low.dense()
         ended = self._ended(data, X, state)
         members = ended[..., None, None]
         T = torch.where(members, truncation(low, self.rank), state.T)

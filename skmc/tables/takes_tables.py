@@ -54,7 +54,12 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "MixedCompleter completes columns nevertheless that are listed in "
             "categorical."
         )
-    warn_of_empty_columns(completer, np.array(empty, int), names, one_unit=False)
+    kept = (
+        "left empty; if a later step of a pipeline accepts no missing values, set "
+        f"keep_empty_features=False of {type(completer).__name__}, which drops such "
+        "columns"
+    )
+    warn_of_empty_columns(completer, np.array(empty, int), names, kept)
     if reasons:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "

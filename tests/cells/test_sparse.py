@@ -53,7 +53,7 @@ def test_sparse_and_dense_observations_agree(both):
     assert float(sparse.misfit(sparse.zero())) == pytest.approx(float(sparse.energy))
 
 
-@pytest.mark.parametrize("how", ["auto", "columns", "global", None])
+@pytest.mark.parametrize("how", ["columns", "global", None])
 @pytest.mark.parametrize("centre", [True, False])
 def test_sparse_and_dense_scaling_agree(how, centre, both):
     dense, sparse = both
@@ -65,29 +65,6 @@ def test_sparse_and_dense_scaling_agree(how, centre, both):
     torch.testing.assert_close(
         scaled.matrix(scaled.values).to_dense(), dense.scaled(theirs).values
     )
-
-
-def test_sensors_by_times_have_one_unit():
-    rng = np.random.RandomState(0)
-    times = 2 + np.sin(np.arange(300) / 8) + 0.9 * np.sin(np.arange(300) / 31)
-    X = rng.gamma(2, 1, (40, 1)) * np.square(times) + rng.randn(40, 300) / 9
-    units = np.exp(3 * rng.randn(300))
-    blocks = np.repeat([1.0, 100.0, 0.01], 100) * np.exp(rng.randn(300) / 3)
-    kinds = {"sequence": X, "shuffled": rng.permutation(X.T).T}
-    kinds |= {
-        "units": rng.randn(40, 300) * units,
-        "blocks": rng.randn(40, 300) * blocks,
-    }
-    one = {}
-    for name, cells in kinds.items():
-        observed = torch.as_tensor(rng.rand(40, 300) < 0.6)
-        data = Observed(torch.as_tensor(cells) * observed, observed)
-        one[name] = len(Scaling.of(data, "auto").scale.unique()) == 1
-        assert one[name] != bool(Scaling.unlike(data))
-    assert one == dict.fromkeys(kinds, False) | {"sequence": True}
-    both = observed.expand(2, 40, 300)
-    batch = Observed(data.values.expand(2, 40, 300), both)
-    assert Scaling.unlike(batch).shape == (2, 1, 1)
 
 
 @pytest.fixture

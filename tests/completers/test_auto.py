@@ -29,9 +29,7 @@ from skmc import (
     TreesCompleter,
     patterns,
 )
-from skmc.cells import Given
 from skmc.completers import Size
-from skmc.completers._units import units_of
 from skmc.completers.auto import _candidates, _cross_fit, _fit
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
@@ -627,15 +625,6 @@ def test_failures_are_rows_of_the_leaderboard(matrix):
         AutoCompleter({"broken": Broken()}).fit(X)
 
 
-def test_flat_and_rough_columns_of_a_picture_have_one_unit():
-    i, j = np.arange(60)[:, None], np.arange(50)
-    picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
-    table = picture[:, np.random.RandomState(0).permutation(50)]
-    for cells, one in ((picture, True), (table, False)):
-        scale = units_of(Given.of_matrix(cells).data).scale
-        assert bool((scale == scale[:, :1]).all()) == one
-
-
 def test_units_of_columns_do_not_matter(matrix):
     _, X = matrix
     units = 10.0 ** np.arange(-3, 3).repeat(5)
@@ -647,14 +636,14 @@ def test_units_of_columns_do_not_matter(matrix):
         b.transform(X * units * 7 + 100 * units),
         a.transform(X * units) * 7 + 100 * units,
     )
-    # KNN alone looks at the columns of large units only.
+    # Without scaling, KNN would look at the columns of large units only.
     assert board(a).loc["KNN", "error"] < 0.9
 
 
 def test_imputers_of_scikit_learn(matrix):
     truth, X = matrix
     candidates = {"mean": SimpleImputer(), "knn": KNNImputer(n_neighbors=3)}
-    auto = AutoCompleter(candidates, random_state=0)
+    auto = AutoCompleter(candidates, scaling=None, random_state=0)
     completed = auto.fit_transform(X)
     assert auto.weights_.keys() == {"knn"}
     np.testing.assert_allclose(

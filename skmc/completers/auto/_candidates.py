@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from sklearn.base import clone
 
 from skmc.base import fit_with_graphs
 from skmc.cells import Container, Entries
@@ -41,6 +42,13 @@ class Candidate(NamedTuple):
         """
         whole = self.cost(size._replace(n_observed=size.cells))
         return self.cost(size) ** 2 / whole
+
+    def scaled_by(self, how: str | None) -> Candidate:
+        """The candidate, with its ``scaling="auto"`` replaced."""
+        params = getattr(self.estimator, "get_params", dict)(deep=False)
+        if params.get("scaling") != "auto":
+            return self
+        return self._replace(estimator=clone(self.estimator).set_params(scaling=how))
 
     def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """The side information that ``fit`` takes, by the names of its arguments."""

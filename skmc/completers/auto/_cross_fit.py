@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from skmc.base import known_of_rows
-from skmc.cells import Entries
+from skmc.cells import Entries, Scaling
+from skmc.completers._units import compares_columns, standardized, undone
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.completers.costs import Size
@@ -77,14 +78,20 @@ class Trial:
         seconds = self.cost * speed
         return seconds + max(0.0 if self.out_of_bag else seconds, last)
 
-    def run(self, cells: Entries, labels: np.ndarray, known: Mapping[str, Any]) -> None:
+    def run(
+        self,
+        cells: Entries,
+        labels: np.ndarray,
+        scaling: Scaling,
+        known: Mapping[str, Any],
+    ) -> None:
         """Predict the next part from the others; a failure becomes the status."""
         start = time.perf_counter()
         part = labels == len(self.residuals)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                fitted, found = self._predict(cells, part, known)
+                fitted, found = self._predict(cells, part, scaling, known)
                 if not np.isfinite(found).all():
                     raise ValueError("predictions are not finite")
             except Exception as failure:  # any failure of a method is a result
@@ -96,9 +103,25 @@ class Trial:
         self.n_warnings += len(caught)
 
     def _predict(
-        self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
+        self,
+        cells: Entries,
+        part: np.ndarray,
+        scaling: Scaling,
+        known: Mapping[str, Any],
     ) -> tuple[Any, np.ndarray]:
         """The fitted estimator, and its predictions of a part."""
+        if compares_columns(self.candidate.estimator):
+            matrix = undone(cells.to_cells(), scaling)
+            fitted, found = self._predict_seen(Entries.of_matrix(matrix), part, known)
+            guess = np.full(matrix.shape, np.nan)
+            guess[cells.rows[part], cells.cols[part]] = found
+            found = standardized(guess, scaling)[cells.rows[part], cells.cols[part]]
+            return fitted, found
+        return self._predict_seen(cells, part, known)
+
+    def _predict_seen(
+        self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
+    ) -> tuple[Any, np.ndarray]:
         given = self.candidate.arguments(known)
         if not self.out_of_bag:
             fitted = clone(self.candidate.estimator)
@@ -144,6 +167,8 @@ class CrossFit:
         Observed cells of a matrix.
     labels : int ndarray of shape (n_cells,)
         Part of each cell, -1 for cells in no part.
+    scaling : Scaling
+        Scaling of the columns by which the cells were standardized.
     full_size : Size
         Size of the matrix to be completed finally, which may have more rows.
     max_time : float
@@ -156,11 +181,12 @@ class CrossFit:
         self,
         cells: Entries,
         labels: np.ndarray,
+        scaling: Scaling,
         full_size: Size,
         max_time: float,
         known: Mapping[str, Any],
     ) -> None:
-        self.known = known
+        self.known, self.scaling = known, scaling
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + max_time
@@ -222,7 +248,7 @@ class CrossFit:
         """Predict the first parts."""
         for trial in trials:
             while trial.status == "tried" and len(trial.residuals) < n_parts:
-                trial.run(self.cells, self.labels, self.known)
+                trial.run(self.cells, self.labels, self.scaling, self.known)
 
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
@@ -329,7 +355,8 @@ class CrossFit:
             if cost * speed <= min(seconds, self.seconds_for_checks):
                 known = known_of_rows(self.known, np.arange(0, len(matrix), step))
                 check = Trial(candidate, cost, 1.0)
-                check.run(cells, self.labels[self.cells.rows % step == 0], known)
+                labels = self.labels[self.cells.rows % step == 0]
+                check.run(cells, labels, self.scaling, known)
                 self.seconds_for_checks -= check.seconds
                 return (speed * check.seconds / cost) ** 0.5 if check.fitted else speed
         return speed

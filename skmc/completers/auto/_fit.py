@@ -13,7 +13,7 @@ from sklearn.base import clone
 from skmc import patterns
 from skmc.base import Outcome, known_of_rows, warn_user
 from skmc.cells import Entries, Given
-from skmc.completers._units import standardized, units_of
+from skmc.completers._units import as_seen_by, standardized
 from skmc.completers.auto._candidates import informed, selected
 from skmc.completers.auto._cold import Cold
 from skmc.completers.auto._cross_fit import CrossFit, Trial
@@ -45,7 +45,10 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
-    scaling = units_of(given.data)
+    how = completer.scaling
+    if how == "auto":
+        how = "global" if priors.one_unit else "columns"
+    scaling = given.data.scaling_of("columns" if how == "columns" else None)
     whole = sample = _Sample(standardized(cells, scaling), known)
     seed = seed_of(completer.random_state)
     if len(cells) > MAX_ROWS:
@@ -58,8 +61,8 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
-    race = CrossFit(entries, label, size, seconds, sample.known)
-    _run(race, completer, seed, tasks)
+    race = CrossFit(entries, label, scaling, size, seconds, sample.known)
+    _run(race, completer, how, seed, tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
@@ -98,10 +101,17 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     return Outcome(fitted, attributes, interrupted=race.interrupted)
 
 
-def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -> None:
+def _run(
+    race: CrossFit,
+    completer: AutoCompleter,
+    how: str | None,
+    seed: int,
+    tasks: FitTasks,
+) -> None:
     """Compare the candidates; raise an error if none of them could be fitted."""
     wanted, known = completer.candidates, race.known
     candidates = informed(selected(wanted, seed, completer.device), known)
+    candidates = [candidate.scaled_by(how) for candidate in candidates]
     if known and not any(candidate.takes for candidate in candidates):
         warn_user(
             f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
@@ -131,7 +141,9 @@ def _last_fit(
             warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
-                fitted = clone(trial.candidate.estimator).fit(part.cells, **given)
+                estimator = clone(trial.candidate.estimator)
+                cells = as_seen_by(estimator, part.cells, race.scaling)
+                fitted = estimator.fit(cells, **given)
                 if seconds_left() > 0 or trial.anytime or trial.fitted is None:
                     return fitted
             except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import numpy as np
 
 from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
-from skmc.completers._units import standardized, undone
+from skmc.completers._units import as_scaled, as_seen_by, standardized, undone
 from skmc.completers.auto._spread import Spread
 from skmc.linalg import threads_for_rows
 
@@ -64,7 +64,8 @@ class Stack:
         for completer, weight in zip(
             self.completers.values(), self.weights, strict=True
         ):
-            yield weight, values(completer, scaled)
+            seen = as_seen_by(completer, scaled, self.scaling)
+            yield weight, as_scaled(completer, values(completer, seen), self.scaling)
 
 
 def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:

@@ -82,6 +82,10 @@ class AutoCompleter(TakesTables):
         `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
         third of its estimated time is left. Members of the stack without time for a
         final fit keep an earlier one, to fewer cells.
+    {scaling}
+        Errors are compared in deviations of the columns with "columns", and in the unit
+        of the data otherwise. Methods that compare cells of different columns, such as
+        `NonlocalCompleter`, always get the data as they are.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
@@ -104,7 +108,8 @@ class AutoCompleter(TakesTables):
     column_weights_ : dict of str to ndarray of shape (n_features,)
         Weights of each column, which the completion uses.
     completers_ : dict of str to estimator
-        Members, fitted to the standardized cells, see the notes.
+        Members, fitted to the cells as scaled by ``scaling="columns"``, otherwise to
+        the cells as they are.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; the observed values replace their predictions.
@@ -112,9 +117,7 @@ class AutoCompleter(TakesTables):
 
     Notes
     -----
-    If the columns have different units (`skmc.cells.Scaling.of`), they are standardized
-    before any fit, and errors are in standard deviations of the columns. A matrix of
-    one unit is not scaled.
+    ``scaling="auto"`` of a candidate becomes that of the stack.
 
     Rows and columns without an observed cell have no held-out cells either. If features
     or graphs describe them, only candidates that take these are used there, with their
@@ -157,6 +160,7 @@ class AutoCompleter(TakesTables):
     candidates: Literal["auto"] | Candidates = "auto"
     _: KW_ONLY
     max_time: Positive | None = MAX_TIME
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
     like_observed: bool | Literal["auto"] = "auto"

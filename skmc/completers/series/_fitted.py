@@ -135,8 +135,6 @@ def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
 
 def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
     data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
-    if how == "auto":
-        how = "columns" if bool(Scaling.unlike(data)) else None
-    found = Scaling.of(data, how)
+    found = Scaling.of(data, "columns" if how == "auto" else how)
     # A constant series may have other values later.
     return Scaling(found.shift, torch.where(found.scale > 0, found.scale, 1.0))
