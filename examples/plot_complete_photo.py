@@ -36,7 +36,7 @@ damaged = np.ma.masked_array(photo, hidden)
 # Four completers
 # ---------------
 completers = [
-    AIRCompleter(random_state=0),
+    AIRCompleter(scaling="global", random_state=0),
     DMFCompleter(random_state=0),
     KNNCompleter(),
     SVDCompleter(random_state=0),

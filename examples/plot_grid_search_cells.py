@@ -32,7 +32,7 @@ damaged = np.ma.masked_array(photo, hidden)
 # ---------------------
 weights = [0.01, 0.1, 1.0, 10.0]
 grid = {"lambda_row": weights, "lambda_col": weights}
-completer = AIRCompleter(random_state=0)
+completer = AIRCompleter(scaling="global", random_state=0)
 by_row = BatchedGridSearchCV(completer, grid, cv=3).fit(damaged)
 folds = KFold(3, shuffle=True, random_state=0)
 by_cell = BatchedGridSearchCV(completer, grid, cv=folds).fit(Entries(damaged))

@@ -33,7 +33,7 @@ damaged = Entries(
 # --------------------------------------
 weights = np.logspace(-3, 1, 5)
 grid = {"lambda_row": weights, "lambda_col": weights}
-completer = AIRCompleter(max_iter=1000, random_state=0)
+completer = AIRCompleter(scaling="global", max_iter=1000, random_state=0)
 cells = KFold(3, shuffle=True, random_state=0)
 searches, seconds = {}, {}
 for kind in (BatchedGridSearchCV, BatchedHalvingSearchCV):

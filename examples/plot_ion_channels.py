@@ -25,7 +25,7 @@ from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 truth = load_drug_target("ion_channel").data
 hidden = patterns.random(truth, 0.2, random_state=0)
 X = np.ma.masked_array(truth.astype(np.float32), hidden)
-air = AIRCompleter(random_state=0)
+air = AIRCompleter(scaling="global", random_state=0)
 for completer in (MeanCompleter(), KNNCompleter(), air):
     completed = completer.fit_transform(X)
     auc = roc_auc_score(truth[hidden], completed[hidden])

@@ -35,7 +35,7 @@ X = np.ma.masked_array(truth, hidden)
 # %%
 # Completion and graph at once
 # ----------------------------
-ncarl = NCARLCompleter(random_state=0)
+ncarl = NCARLCompleter(scaling="global", random_state=0)
 for completer in (MeanCompleter(), KNNCompleter(), ncarl):
     completed = completer.fit_transform(X)
     name = type(completer).__name__

@@ -103,7 +103,7 @@ hidden = patterns.random(field, 0.9, random_state=0)
 X = np.ma.masked_array(field, hidden)
 completers = {
     "neighbors": KNNCompleter(),
-    "AIR": AIRCompleter(random_state=0),
+    "AIR": AIRCompleter(scaling="global", random_state=0),
     "DMF with total variation": DMFCompleter("tv", random_state=0),
     "ours": SmoothCompleter(random_state=0),
 }

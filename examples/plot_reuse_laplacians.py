@@ -31,15 +31,17 @@ X, other = damage(0), damage(1)
 
 
 def error(**params):
-    completed = AIRCompleter(random_state=0, **params).fit_transform(X)
+    completed = AIRCompleter(scaling="global", random_state=0, **params).fit_transform(
+        X
+    )
     return nmae(completed, photo, X.mask)
 
 
 # %%
 # Similarities fade during a fit, so early ones are stronger.
-early = AIRCompleter(random_state=0, max_iter=60).fit(X)
-late = AIRCompleter(random_state=0).fit(X)
-elsewhere = AIRCompleter(random_state=0, max_iter=60).fit(other)
+early = AIRCompleter(scaling="global", random_state=0, max_iter=60).fit(X)
+late = AIRCompleter(scaling="global", random_state=0).fit(X)
+elsewhere = AIRCompleter(scaling="global", random_state=0, max_iter=60).fit(other)
 errors = {
     "none": error(lambda_row=0, lambda_col=0),
     "learned during the fit": error(),

@@ -24,7 +24,7 @@ from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 truth = load_syn_netflix().data
 hidden = patterns.random(truth, 0.7, spare=True, random_state=0)
 X = np.ma.masked_array(truth.astype(np.float32), hidden)
-air = AIRCompleter(max_iter=2000, random_state=0)
+air = AIRCompleter(scaling="global", max_iter=2000, random_state=0)
 completed = air.fit_transform(X)
 print(f"70 % hidden, NMAE {nmae(completed, truth, hidden):.5f}")
 

@@ -23,7 +23,7 @@ from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 photo = load_photo("flower").astype(np.float32)
 hidden = patterns.text(photo, "what was here before the words", height=0.1)
 X = np.ma.masked_array(photo, hidden)
-air = AIRCompleter(random_state=0)
+air = AIRCompleter(scaling="global", random_state=0)
 completed = air.fit_transform(X)
 print(f"{hidden.mean():.0%} hidden, NMAE {nmae(completed, photo, hidden):.4f}")
 

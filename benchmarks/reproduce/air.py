@@ -46,11 +46,15 @@ def chosen_air(X: np.ma.MaskedArray, seed: int) -> tuple[AIRCompleter, dict]:
     held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
     train = np.ma.masked_array(X.data, X.mask | held_out)
     errors = [
-        nmae(AIRCompleter(random_state=seed, **p).fit_transform(train), X, held_out)
+        nmae(
+            AIRCompleter(scaling="global", random_state=seed, **p).fit_transform(train),
+            X,
+            held_out,
+        )
         for p in CHOICES
     ]
     best = CHOICES[int(np.argmin(errors))]
-    return AIRCompleter(random_state=seed, **best), best
+    return AIRCompleter(scaling="global", random_state=seed, **best), best
 
 
 def completers(graphs: dict, seed: int) -> dict[str, Any]:
@@ -58,7 +62,7 @@ def completers(graphs: dict, seed: int) -> dict[str, Any]:
         "KNN": KNNCompleter(),
         "SVD": SVDCompleter(random_state=seed),
         "DMF": DMFCompleter(random_state=seed),
-        "AIR": AIRCompleter(random_state=seed),
+        "AIR": AIRCompleter(scaling="global", random_state=seed),
     }
     if graphs:
         made["DMF+DE"] = DMFCompleter("dirichlet", random_state=seed)
@@ -184,7 +188,7 @@ def ablation(results: Results) -> None:
             train = np.ma.masked_array(X.data, X.mask | held_out)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                completer = AIRCompleter(random_state=0, **params)
+                completer = AIRCompleter(scaling="global", random_state=0, **params)
                 guess = completer.fit_transform(train)
                 start = time.perf_counter()
                 completed = completer.fit_transform(X)

@@ -54,7 +54,7 @@ def laplacians():
             if progress.n_iter in shots:
                 seen[progress.n_iter] = progress.outputs
 
-        follow(AIRCompleter(random_state=0), truth, X, look)
+        follow(AIRCompleter(scaling="global", random_state=0), truth, X, look)
         for side, key in enumerate(("rows", "columns")):
             for axis, n_iter in zip(axes[2 * block + side], shots, strict=True):
                 A = -seen[n_iter][key].numpy()
@@ -85,7 +85,7 @@ def singular_values():
             steps.append(progress.n_iter)
             values.append(torch.linalg.svdvals(progress.state.X)[:12].numpy())
 
-        follow(AIRCompleter(random_state=0, **params), truth, X, look)
+        follow(AIRCompleter(scaling="global", random_state=0, **params), truth, X, look)
         axis.semilogy(steps, values)
         axis.set_title(f"{name}: 12 largest singular values")
         axis.set_xlabel("step")
@@ -109,7 +109,7 @@ def curves():
         X = hide(truth, pattern, 0)
         for label, completer in {
             "DMF": DMFCompleter(random_state=0),
-            "AIR": AIRCompleter(random_state=0, max_iter=2000),
+            "AIR": AIRCompleter(scaling="global", random_state=0, max_iter=2000),
         }.items():
             steps, errors = [], []
 
@@ -141,7 +141,7 @@ def fixed_laplacians():
                     k: v.numpy().copy() for k, v in outputs.items() if k != "X"
                 }
 
-        follow(AIRCompleter(random_state=0), truth, X, look)
+        follow(AIRCompleter(scaling="global", random_state=0), truth, X, look)
         for label, L in {"adaptive": None, **fixed}.items():
             steps, errors = [], []
 
@@ -150,7 +150,12 @@ def fixed_laplacians():
                 e.append(nmae(completion, truth, X.mask))
 
             name = label if L is None else f"fixed at step {label}"
-            follow(AIRCompleter(random_state=0, fixed_laplacians=L), truth, X, watch)
+            follow(
+                AIRCompleter(scaling="global", random_state=0, fixed_laplacians=L),
+                truth,
+                X,
+                watch,
+            )
             axis.semilogy(steps, errors, label=f"{name}: {errors[-1]:.4f}")
         axis.set_title(f"Baboon, {pattern}: NMAE")
         axis.legend()

@@ -44,14 +44,20 @@ FOLD_SEEDS = range(1)  # each judges all pairs once
 GENES_SEEDS = {"yeast": range(1), "Khan": SEEDS}  # yeast takes 8 minutes a seed
 
 METHODS = {
-    "IALM": lambda seed: IALMCompleter(),
-    "SVT": lambda seed: SVTCompleter(),
-    "Soft-Impute": lambda seed: SoftImputeCompleter(random_state=seed),
+    "IALM": lambda seed: IALMCompleter(scaling="global"),
+    "SVT": lambda seed: SVTCompleter(scaling="global"),
+    "Soft-Impute": lambda seed: SoftImputeCompleter(
+        scaling="global", fixed_effects=None, random_state=seed
+    ),
     "Factorization": lambda seed: FactorizationCompleter(random_state=seed),
-    "TNNR-ADMM": lambda seed: TNNRCompleter(random_state=seed),
-    "TNNR-APGL": lambda seed: TNNRCompleter(solver="apgl", random_state=seed),
-    "TNN-WRE": lambda seed: TNNRCompleter(weighted=True, random_state=seed),
-    "NCARL": lambda seed: NCARLCompleter(random_state=seed),
+    "TNNR-ADMM": lambda seed: TNNRCompleter(scaling="global", random_state=seed),
+    "TNNR-APGL": lambda seed: TNNRCompleter(
+        scaling="global", solver="apgl", random_state=seed
+    ),
+    "TNN-WRE": lambda seed: TNNRCompleter(
+        scaling="global", weighted=True, random_state=seed
+    ),
+    "NCARL": lambda seed: NCARLCompleter(scaling="global", random_state=seed),
     "SVD": lambda seed: SVDCompleter(random_state=seed),
     "KNN": lambda seed: KNNCompleter(),
 }

@@ -53,28 +53,36 @@ DEPTH = (100, 50)  # DLMC's encoder
 
 
 def papers(seed: int, **params) -> GradualNSRCompleter:
-    return GradualNSRCompleter(max_iter=EPOCHS, random_state=seed, **params)
+    return GradualNSRCompleter(
+        scaling="global", max_iter=EPOCHS, random_state=seed, **params
+    )
 
 
 NETWORKS = {
     "AEMC": lambda seed: AutoencoderCompleter(random_state=seed),
     "DLMC": lambda seed: AutoencoderCompleter(DEPTH, random_state=seed),
-    "BiBNN": lambda seed: BiBNNCompleter(random_state=seed),
-    "NSR": lambda seed: NSRCompleter(random_state=seed),
+    "BiBNN": lambda seed: BiBNNCompleter(scaling="global", random_state=seed),
+    "NSR": lambda seed: NSRCompleter(scaling="global", random_state=seed),
     "NSR, paper's": papers,
 }
-LINKED = {"linked": lambda seed: LinkedFactorizationCompleter(random_state=seed)}
+LINKED = {
+    "linked": lambda seed: LinkedFactorizationCompleter(
+        scaling="global", random_state=seed
+    )
+}
 LOW_RANK = {
-    "IALM": lambda seed: IALMCompleter(),
-    "NCARL": lambda seed: NCARLCompleter(random_state=seed),
+    "IALM": lambda seed: IALMCompleter(scaling="global"),
+    "NCARL": lambda seed: NCARLCompleter(scaling="global", random_state=seed),
 }
 PLAIN = {
-    "IALM": lambda seed: IALMCompleter(),
+    "IALM": lambda seed: IALMCompleter(scaling="global"),
     "SVD": lambda seed: SVDCompleter(random_state=seed),
-    "Soft-Impute": lambda seed: SoftImputeCompleter(random_state=seed),
+    "Soft-Impute": lambda seed: SoftImputeCompleter(
+        scaling="global", fixed_effects=None, random_state=seed
+    ),
 }
 PATCHES = {"PNMC": lambda seed: PatchCNNCompleter(random_state=seed)}
-AIR = {"AIR": lambda seed: AIRCompleter(random_state=seed)}
+AIR = {"AIR": lambda seed: AIRCompleter(scaling="global", random_state=seed)}
 
 
 def fit_all(results, part, case, methods, seed, score, limit: int | None = LIMIT):

@@ -32,7 +32,7 @@ GRAY = ("house_256", "peppers_256", "boat_256", "cameraman_240", "barbara_512")
 RATES = ("random 50 %", "random 80 %")
 COMPLETERS = {
     "Nonlocal": lambda: NonlocalCompleter(random_state=0),
-    "AIR": lambda: AIRCompleter(random_state=0),
+    "AIR": lambda: AIRCompleter(scaling="global", random_state=0),
     "PatchCNN": lambda: PatchCNNCompleter(random_state=0),
     "Biharmonic": BiharmonicCompleter,
 }

@@ -20,7 +20,9 @@ SEEDS = range(3)
 MIN_RATING, MAX_RATING = 1, 5
 TUNED = {
     "Factorization": lambda seed: FactorizationCompleter(random_state=seed),
-    "Soft-Impute": lambda seed: SoftImputeCompleter(random_state=seed),
+    "Soft-Impute": lambda seed: SoftImputeCompleter(
+        scaling="global", fixed_effects=None, random_state=seed
+    ),
 }
 METHODS = {
     **TUNED,
@@ -31,7 +33,7 @@ METHODS = {
         implicit=True, heteroscedastic=True, random_state=seed
     ),
 }
-DENSE = {"IALM": lambda seed: IALMCompleter()}
+DENSE = {"IALM": lambda seed: IALMCompleter(scaling="global")}
 
 
 def split(size: str, protocol: str, seed: int) -> tuple[Entries, Entries]:

@@ -158,13 +158,13 @@ class Fitted:
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:
-    """Standardized values that a tree is trained on, rounded to multiples of 2**-24.
+    """Standardized values that a tree is trained on, rounded to multiples of 2**-36.
 
     Their sums have no rounding errors. So splits by different columns into the same
     parts are equally good, and the seed decides between them, not the order of the
     rows, the units of the data or the instructions of the processor.
     """
-    return np.round(values * 2.0**24) / 2.0**24
+    return np.round(values.astype(float) * 2.0**36) / 2.0**36
 
 
 Models = dict[int, "Forest | Fitted"]  # by predicted column

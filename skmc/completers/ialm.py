@@ -37,7 +37,7 @@ class IALMCompleter(IterativeCompleter):
         ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``.
         ``P(M)`` is zero at missing cells. The authors use 1e-4, which takes longer.
     {scaling}
-        If "auto" would be "global", it only divides by the root mean square, because
+        Where "auto" is "global", it only divides by the root mean square, because
         the nuclear norm here does not shrink a mean.
     {device}
     {reading}

@@ -81,8 +81,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all parameters ``W``.
     {scaling}
-        One link for all cells requires one unit for all cells: with "columns" the link
-        acts on standardized columns.
+        With "columns", one link acts on all standardized columns. If all cells have one
+        unit, such as answers on one scale or counts, "global" lets it act on them.
     {device}
     random_state : int, RandomState instance or None, default=None
         Seed of the initial link and the held-out cells of "auto".
@@ -117,7 +117,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     >>> rng = np.random.RandomState(0)
     >>> M = np.exp(rng.uniform(-1, 1, (40, 1)) @ rng.uniform(-1, 1, (1, 30)))
     >>> X = np.where(rng.uniform(size=M.shape) < 0.3, np.nan, M)
-    >>> completer = LinkedFactorizationCompleter(rank=1, random_state=0).fit(X)
+    >>> completer = LinkedFactorizationCompleter(1, scaling="global", random_state=0)
+    >>> completer = completer.fit(X)
     >>> bool(np.abs(completer.reconstruction_ - M)[np.isnan(X)].mean() < 0.01)
     True
     """

@@ -59,9 +59,10 @@ class SVDCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Largest rank :math:`r`. "auto" tries the ranks 1, 2, 3, ... 100 on a held-out
-        tenth of the observed cells until the error has risen four times in a row. The
-        best rank is used for all cells. This choice is ours.
+        Largest rank :math:`r`, without the means of the columns if these are
+        standardized. "auto" tries the means alone (rank 0) and the ranks 1, 2, 3, ...
+        100 on a held-out tenth of the observed cells until the error has risen four
+        times in a row. The best rank is used for all cells. This choice is ours.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
     {max_time}
@@ -220,11 +221,12 @@ def _folded(head: Observed, outputs: dict[str, Any]) -> FoldIn:
     zero = head.values.new_zeros(head.shape[1])
     if "V" not in outputs:  # interrupted before the first step
         return FoldIn(zero, zero[:, None][:, :0], 0.0)
-    V, (count, first, second) = outputs["V"], outputs["scores"]
+    V, means = outputs["V"], outputs["means"].sum(1)
+    count, first, second = outputs["scores"]
     mean = first / count
     energy, basis = torch.linalg.eigh(second / count - torch.outer(mean, mean))
     loadings = V @ basis * energy.clamp_min(0).sqrt()
-    found = FoldIn(V @ mean, loadings, RIDGE)
+    found = FoldIn(means + V @ mean, loadings, RIDGE)
     # The noise is chosen on the first rows.
     completion = found(head.values, head.mask)
     return replace(found, noise=FoldIn.of(completion, head.values, head.mask).noise)

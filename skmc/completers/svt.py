@@ -46,7 +46,7 @@ class SVTCompleter(IterativeCompleter):
         Stop when ``|P(X - M)|`` is at most ``tol`` times ``|P(mean - M)|``, the misfit
         of the mean, where ``P`` selects the observed cells.
     {scaling}
-        If "auto" would be "global", it only divides by the root mean square here.
+        Where "auto" is "global", it only divides by the root mean square here.
     {device}
     {reading}
 

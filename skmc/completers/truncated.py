@@ -36,8 +36,9 @@ class TNNRCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of singular values without penalty. "auto" tries 1, 2, 3, ... 100 on a
-        held-out tenth of the observed cells until the error has risen twice in a row.
+        Number of singular values without penalty. "auto" tries 0 (the nuclear norm), 1,
+        2, 3, ... 100 on a held-out tenth of the observed cells until the error has
+        risen twice in a row.
         The best rank is used for all cells. The paper tries ranks on the truth; this
         choice is ours.
     solver : {"admm", "apgl"}, default="admm"

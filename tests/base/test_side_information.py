@@ -33,12 +33,13 @@ COLD_ROW, COLD_COL = 7, 3
 
 
 def als(**params):
-    given = {"lambda_ridge": 0.02, "lambda_side": 0.3, "random_state": 0}
+    given = {"lambda_ridge": 0.02, "lambda_side": 0.3, "scaling": "global"}
+    given["random_state"] = 0
     return FactorizationCompleter(2, **{**given, **params})
 
 
 def bayesian(**params):
-    given = {"n_draws": 40, "n_burn_in": 20, "random_state": 0}
+    given = {"n_draws": 40, "n_burn_in": 20, "scaling": "global", "random_state": 0}
     return BayesianFactorizationCompleter(2, **{**given, **params})
 
 

@@ -142,6 +142,9 @@ def test_means_count_cells_twice(noisy):
         column = np.repeat(X[:, j], w[:, j])
         if j != 5:
             np.testing.assert_allclose(mean.reconstruction_[:, j], column.mean())
+    assert (mean.predict_entries(np.arange(20), np.full(20, 5)) == 0).all()
+    cells = Entries.of_matrix(X, one_unit=True)  # rows have means, too
+    mean.fit(cells, cell_weight=w[cells.rows, cells.cols])
     rows = [np.repeat(x, k).mean() for x, k in zip(X, w, strict=True) if k.any()]
     found = mean.predict_entries(np.arange(20), np.full(20, 5))
     np.testing.assert_allclose(np.delete(found, 4), rows)
@@ -163,7 +166,9 @@ def test_a_row_of_weight_two_is_the_row_twice(scaling, noisy):
 def test_soft_impute_solves_the_weighted_problem(noisy):
     """``W P(M - X) / lambda`` is a subgradient of the nuclear norm at ``X``."""
     X, w = noisy
-    completer = SoftImputeCompleter(0.3, tol=1e-10, max_iter=5000, scaling=None)
+    completer = SoftImputeCompleter(
+        0.3, fixed_effects=None, tol=1e-10, max_iter=5000, scaling=None
+    )
     Z = completer.fit(X, cell_weight=w).reconstruction_
     pull = w * np.nan_to_num(X - Z)
     weight = 0.3 * np.linalg.norm(w * np.nan_to_num(X), 2)

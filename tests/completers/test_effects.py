@@ -174,7 +174,9 @@ def test_effects_help_where_there_are_some(panel):
     errors = {
         sides: rmse(
             truth,
-            SoftImputeCompleter(fixed_effects=sides, random_state=0).fit_transform(X),
+            SoftImputeCompleter(
+                fixed_effects=sides, scaling="global", random_state=0
+            ).fit_transform(X),
             hidden,
         )
         for sides in (None, *SIDES)

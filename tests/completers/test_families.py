@@ -11,6 +11,7 @@ from sklearn.datasets import load_wine
 from skmc import (
     AIRCompleter,
     DMFCompleter,
+    Entries,
     KNNCompleter,
     MeanCompleter,
     SVDCompleter,
@@ -236,7 +237,8 @@ def test_air_is_good_without_tuning(kind):
     errors = dict.fromkeys(("air", "mean", "knn", "svd"), 0.0)
     for seed in range(3):
         hidden = patterns.random(truth, fraction, spare=True, random_state=seed)
-        X = np.ma.masked_array(truth, hidden)
+        cells = np.where(hidden, np.nan, truth)
+        X = Entries.of_matrix(cells, one_unit=kind != "table")
         for name, completer in {
             "air": AIRCompleter(random_state=seed, device="cpu"),
             "mean": MeanCompleter(),

@@ -514,7 +514,7 @@ def test_posterior_deviations_cover_hidden_cells(heteroscedastic):
     truth = 5 + 100 * truth
     X = np.where(rng.rand(150, 20) < 0.3, np.nan, truth)
     completer = BayesianFactorizationCompleter(
-        2, heteroscedastic=heteroscedastic, random_state=0
+        2, heteroscedastic=heteroscedastic, scaling="global", random_state=0
     ).fit(X[:120])
     for rows in (slice(120), slice(120, 150)):
         missing = np.isnan(X[rows])

@@ -118,7 +118,9 @@ def test_branches_without_hidden_layers_are_factors():
 
 def test_a_hidden_link_is_recovered(linked):
     X, truth, latent = linked
-    completer = make(LinkedFactorizationCompleter, rank=4, max_iter=400).fit(X[:120])
+    completer = make(
+        LinkedFactorizationCompleter, rank=4, max_iter=400, scaling="global"
+    ).fit(X[:120])
     hidden = X.mask[:120]
     assert lost(completer.reconstruction_, truth[:120], hidden) < 0.1
     svd = make(SVDCompleter, max_iter=500).fit(X[:120])
@@ -140,7 +142,7 @@ def test_without_a_link_the_error_is_at_most_that_of_the_svd():
     truth = rng.randn(120, 3) @ rng.randn(3, 60)
     noisy = truth + 0.5 * rng.randn(*truth.shape)
     X = np.ma.masked_array(noisy, rng.rand(*truth.shape) < 0.3)
-    linked = make(LinkedFactorizationCompleter, max_iter=400)
+    linked = make(LinkedFactorizationCompleter, max_iter=400, scaling="global")
     ours = linked.fit_transform(X)
     assert linked.rank_ == 3
     svd = make(SVDCompleter, max_iter=500, scaling="global").fit_transform(X)
@@ -170,7 +172,9 @@ def test_the_l1_decoder_chooses_its_weight(linked):
 def test_networks_without_hidden_layers_factorize(recovery):
     truth, hidden = recovery
     X = np.ma.masked_array(truth, hidden)
-    own = make(BiBNNCompleter, rank=2, hidden=(), max_iter=1000, lr=0.03).fit(X)
+    own = make(
+        BiBNNCompleter, rank=2, hidden=(), max_iter=1000, lr=0.03, scaling="global"
+    ).fit(X)
     assert np.linalg.matrix_rank(own.reconstruction_ - own.reconstruction_.mean()) <= 3
     assert relative_error(own.reconstruction_, truth, hidden) < 0.05
 
@@ -199,7 +203,9 @@ def holes():
 
 @pytest.fixture(scope="module")
 def of_rank_two(holes):
-    completer = make(LinkedFactorizationCompleter, rank=2, lambda_ridge=1.0)
+    completer = make(
+        LinkedFactorizationCompleter, rank=2, lambda_ridge=1.0, scaling="global"
+    )
     return completer.fit(holes)
 
 

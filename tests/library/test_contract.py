@@ -130,7 +130,8 @@ def test_warnings_name_columns_and_count_the_rest():
     with pytest.warns(UserWarning) as caught:
         KNNCompleter().fit(frame)
     assert [str(w.message) for w in caught] == [
-        "Column 'deck' of X has no observed cell and is filled with the row means.",
+        "Column 'deck' of X has no observed cell and is filled with 0, because "
+        "columns may have different units; set keep_empty_features=False to drop them.",
         "Rows 1, 2, 3, 4, 5 and 2 others of X have no observed cell and are filled "
         "with the column means.",
     ]
