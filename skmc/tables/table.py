@@ -134,11 +134,10 @@ class Table:
         Returns
         -------
         completer
-            Clone; a `TakesTables` holds out the cells of a category together.
+            Clone, which knows the columns that represent one cell.
         """
         own = clone(completer)
-        if hasattr(own, "_first_columns"):
-            own._first_columns = self.first_columns
+        own._first_columns = self.first_columns
         if not self.only_numbers and own.get_params().get("scaling") == "auto":
             own.set_params(scaling=None)
         return own

@@ -116,7 +116,6 @@ class TakesTables(BaseCompleter):
     """
 
     _table: ClassVar[Table | None] = None  # set if the matrix represents a table
-    _first_columns = None  # of the matrix that represents a table
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
@@ -144,10 +143,13 @@ class TakesTables(BaseCompleter):
 
         Otherwise a held-out category could be inferred from its other columns.
         """
-        first = self._first_columns
+        return labels[:, self._first_of_given(given)]
+
+    def _first_of_given(self, given: Given) -> np.ndarray:
+        """For each column, the first one of the same cell, as `_first_of_cells`."""
         if given.source is not None:
-            first = given.source.table.first_columns
-        return labels if first is None else labels[:, first]
+            return np.asarray(given.source.table.first_columns)
+        return self._first_of_cells(given.matrix.shape[1])
 
     def _described(self, X: Container) -> Table:
         if self.add_indicator:

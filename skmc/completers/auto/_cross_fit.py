@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc.base import known_of_rows
 from skmc.cells import Entries
@@ -101,7 +100,7 @@ class Trial:
         """The fitted estimator, and its predictions of a part."""
         given = self.candidate.arguments(known)
         if not self.out_of_bag:
-            fitted = clone(self.candidate.estimator)
+            fitted = self.candidate.clone()
             if not hasattr(fitted, "predict_entries"):
                 return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
             fitted.fit(cells[~part], **given)
@@ -110,7 +109,7 @@ class Trial:
             self.predicting = time.perf_counter() - start
             return fitted, found
         matrix = cells.to_cells()
-        fitted = self.fitted or clone(self.candidate.estimator).fit(matrix, **given)
+        fitted = self.fitted or self.candidate.clone().fit(matrix, **given)
         hidden = np.zeros(matrix.shape, bool)
         hidden[cells.rows[part], cells.cols[part]] = True
         whole = fitted._fitted.without(matrix, hidden)

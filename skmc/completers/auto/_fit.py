@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc import patterns
 from skmc.base import Outcome, known_of_rows, warn_user
@@ -59,7 +58,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
     race = CrossFit(entries, label, size, seconds, sample.known)
-    _run(race, completer, seed, tasks)
+    _run(race, completer, seed, completer._first_of_given(given), tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
@@ -98,7 +97,13 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     return Outcome(fitted, attributes, interrupted=race.interrupted)
 
 
-def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -> None:
+def _run(
+    race: CrossFit,
+    completer: AutoCompleter,
+    seed: int,
+    first: np.ndarray,
+    tasks: FitTasks,
+) -> None:
     """Compare the candidates; raise an error if none of them could be fitted."""
     wanted, known = completer.candidates, race.known
     candidates = informed(selected(wanted, seed, completer.device), known)
@@ -107,6 +112,7 @@ def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -
             f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
             "'Factorization', or leave them out."
         )
+    candidates = [c._replace(first_columns=first) for c in candidates]
     race.run(candidates, not isinstance(wanted, str), tasks)
     if not race.members:
         if race.interrupted:
@@ -131,7 +137,7 @@ def _last_fit(
             warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
-                fitted = clone(trial.candidate.estimator).fit(part.cells, **given)
+                fitted = trial.candidate.clone().fit(part.cells, **given)
                 if seconds_left() > 0 or trial.anytime or trial.fitted is None:
                     return fitted
             except KeyboardInterrupt:

@@ -1,0 +1,117 @@
+"""Categories, which several columns of a matrix represent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import IterativeImputer
+from sklearn.tree import DecisionTreeRegressor
+
+from skmc import (
+    AutoCompleter,
+    ChainedCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MixedCompleter,
+    SVDCompleter,
+    TreesCompleter,
+)
+
+N = 300
+
+
+def labeled(names, noise=0.3):
+    """Two numbers and a category that depends on them, with missing cells."""
+    rng = np.random.RandomState(0)
+    Z = rng.randn(N, 2)
+    angle = 2 * np.pi * np.arange(len(names)) / len(names)
+    corners = np.stack([np.cos(angle), np.sin(angle)])
+    kind = (Z @ corners + noise * rng.randn(N, len(names))).argmax(1)
+    truth = pd.DataFrame({"x": Z[:, 0], "kind": np.array(names)[kind], "y": Z[:, 1]})
+    truth["kind"] = truth["kind"].astype(object)
+    hidden = rng.rand(*truth.shape) < 0.25
+    hidden[hidden.all(1), 0] = False
+    return truth, truth.mask(hidden)
+
+
+def stack(*names):
+    return AutoCompleter(list(names), random_state=0)
+
+
+BY_COLUMN = {
+    "trees": TreesCompleter(random_state=0),
+    "rounds of trees": TreesCompleter(max_iter=3, random_state=0),
+    "linear and trees": TreesCompleter(linear=True, random_state=0),
+    "boosting": TreesCompleter("boosting", random_state=0),
+    "linear and boosting": TreesCompleter("boosting", linear=True, random_state=0),
+    "own regressor": TreesCompleter(
+        DecisionTreeRegressor(min_samples_leaf=10), random_state=0
+    ),
+    "chained": ChainedCompleter(random_state=0),
+    "Gaussian": GaussianCompleter(),
+    "neighbors": KNNCompleter(),
+    "stack of trees": stack("chained, trees"),
+    "stack of chained": stack("chained, donors"),
+    "stack of linear and trees": stack("trees, linear"),
+    "stack of an imputer": AutoCompleter({"imputer": IterativeImputer()}),
+}
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c", "d"]])
+@pytest.mark.parametrize("inner", BY_COLUMN)
+def test_a_category_is_told_from_the_other_columns(inner, names):
+    """Its own columns are no inputs: they are missing where it is."""
+    truth, X = labeled(names)
+    hidden = X["kind"].isna()
+    found = MixedCompleter(BY_COLUMN[inner]).fit_transform(X)["kind"]
+    mode = X["kind"].mode()[0]
+    right, guess = (found == truth["kind"])[hidden], (truth["kind"] == mode)[hidden]
+    # The other columns of the row are missing, too, in every fourth.
+    assert right.mean() > guess.mean() + 0.15
+
+
+def test_trees_draw_categories_by_their_frequencies():
+    rng = np.random.RandomState(0)
+    kind = rng.choice(["a", "b", "c"], 3000, p=[0.6, 0.3, 0.1])
+    x = rng.randn(3000) + 2 * (kind == "b")
+    hidden = rng.rand(3000) < 0.4
+    table = pd.DataFrame({"kind": np.where(hidden, None, kind), "x": x})
+    completer = MixedCompleter(TreesCompleter(random_state=0)).fit(table)
+    drawn = np.array([draw["kind"] for draw in completer.sample(table, 10, 0)])
+    for value, share in {"a": 0.6, "b": 0.3, "c": 0.1}.items():
+        assert (drawn[:, hidden] == value).mean() == pytest.approx(share, abs=0.03)
+    # The draws depend on x as the category does.
+    high = hidden & (x > 1.5)
+    share = (kind[high] == "b").mean()
+    assert (drawn[:, high] == "b").mean() == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("marginals", ["normal", "copula"])
+def test_a_gaussian_tells_an_observed_category_from_the_other_columns(marginals):
+    truth, X = labeled(["a", "b", "c"])
+    completer = MixedCompleter(GaussianCompleter(marginals=marginals)).fit(X)
+    inner, cells = completer.completer_, completer._source(X).matrix
+    columns = slice(1, 4)
+    rest = cells.copy()
+    rest[:, columns] = np.nan
+    seen = ~np.isnan(cells[:, 1]) & ~np.isnan(cells[:, [0, 4]]).all(1)
+    expected = inner._fitted.predict(rest, everywhere=True)[seen, columns]
+    assert inner.reconstruction_[seen, columns] == pytest.approx(expected)
+    # Other cells are told from the category.
+    x = np.isnan(cells[:, 0]) & ~np.isnan(cells[:, 1])
+    without = inner._fitted.predict(rest, everywhere=True)[x, 0]
+    off = np.abs(
+        inner.reconstruction_[x, 0] - truth["x"][x].to_numpy() / truth["x"].std()
+    )
+    assert off.mean() < np.abs(without - truth["x"][x] / truth["x"].std()).mean()
+
+
+def test_hyper_parameters_are_chosen_without_a_column_of_the_hidden_category():
+    _, X = labeled(["a", "b", "c"])
+    inner = MixedCompleter(SVDCompleter()).fit(X).completer_
+    cells = inner._fitted.index.cells
+    hidden = inner._drawn(cells, 0.3, 0)
+    assert hidden.any() and not hidden[np.isnan(cells)].any()
+    assert (hidden[:, 1:4] == hidden[:, [1]]).all()
+    assert (hidden[:, 1] != hidden[:, 0]).any()
