@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.impute import IterativeImputer
 from sklearn.tree import DecisionTreeRegressor
 
@@ -17,6 +18,7 @@ from skmc import (
     SVDCompleter,
     TreesCompleter,
 )
+from skmc.cells import Entries, SparseObserved
 
 N = 300
 
@@ -85,6 +87,20 @@ def test_trees_draw_categories_by_their_frequencies():
     high = hidden & (x > 1.5)
     share = (kind[high] == "b").mean()
     assert (drawn[:, high] == "b").mean() == pytest.approx(share, abs=0.05)
+
+
+def test_sparse_cells_are_held_out_without_a_column_of_the_category():
+    _, X = labeled(["a", "b", "c"])
+    inner = MixedCompleter(SVDCompleter(rank=1)).fit(X).completer_
+    entries = Entries.of_matrix(inner._fitted.index.cells)
+    cells = entries.rows, entries.cols, entries.values, entries.matrix_shape
+    data = SparseObserved.of(*cells)
+    train, held_out = data.split(0.1, 0, None, inner._first_columns)
+    assert len(train.values) + len(held_out.values) == len(data.values)
+    assert len(held_out.values) == pytest.approx(0.1 * len(data.values), rel=0.3)
+    mask = torch.zeros(X.shape[0], 5, dtype=bool)
+    mask[held_out.rows, held_out.cols] = True
+    assert (mask[:, 1:4] == mask[:, [1]]).all() and (mask[:, 0] != mask[:, 1]).any()
 
 
 @pytest.mark.parametrize("marginals", ["normal", "copula"])
