@@ -18,7 +18,10 @@ from skmc import (
     SVDCompleter,
     TreesCompleter,
 )
+from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
+from skmc.completers._discovery import completer_classes
+from skmc.completers._mixtures import mixture
 
 N = 300
 
@@ -131,3 +134,103 @@ def test_hyper_parameters_are_chosen_without_a_column_of_the_hidden_category():
     assert hidden.any() and not hidden[np.isnan(cells)].any()
     assert (hidden[:, 1:4] == hidden[:, [1]]).all()
     assert (hidden[:, 1] != hidden[:, 0]).any()
+
+
+def noise(n=400):
+    """A category that nothing explains, with a rare level."""
+    rng = np.random.RandomState(5)
+    kind = rng.choice(["a", "b", "c", "d"], n, p=[0.5, 0.25, 0.2, 0.05])
+    truth = pd.DataFrame({"x": rng.randn(n), "kind": kind, "y": rng.randn(n)})
+    truth["kind"] = truth["kind"].astype(object)
+    hidden = rng.rand(n, 3) < 0.25
+    hidden[hidden.all(1), 0] = False
+    return truth, truth.mask(hidden)
+
+
+TABLES = {
+    "explained": labeled(["a", "b", "c", "d"]),
+    "certain": labeled(["a", "b"], noise=0.0),
+    "noise": noise(),
+}
+
+
+def completers():
+    """Every completer that takes a matrix, with few iterations."""
+    for cls in completer_classes():
+        if not issubclass(cls, BaseCompleter):
+            continue
+        inner = cls()
+        few = {"random_state": 0, "max_iter": 30}
+        own = {k: few[k] for k in few if k in inner.get_params()}
+        if isinstance(inner, AutoCompleter):
+            own["candidates"] = ["KNN", "Gaussian", "chained, donors", "SVD"]
+        yield pytest.param(inner.set_params(**own), id=cls.__name__)
+
+
+def log_loss(completer, truth, X):
+    """Mean negative logarithms of the probabilities, and of the shares."""
+    proba, levels = completer.predict_proba(X)["kind"], completer.categories_["kind"]
+    hidden = X["kind"].isna().to_numpy()
+    true = np.array([levels.index(value) for value in truth["kind"]])[hidden]
+    shares = X["kind"].value_counts(normalize=True)[levels].to_numpy()
+    own = proba[hidden][np.arange(len(true)), true]
+    return -np.log(own).mean(), -np.log(shares[true]).mean()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("inner", [*completers()])
+def test_probabilities_are_not_worse_than_the_shares(inner, table):
+    truth, X = TABLES[table]
+    completer = MixedCompleter(inner).fit(X)
+    found, shares = log_loss(completer, truth, X)
+    assert found < shares + 0.06
+    # The completion is the most probable category.
+    proba, levels = completer.predict_proba(X)["kind"], completer.categories_["kind"]
+    best = np.array(levels, object)[proba.argmax(1)]
+    assert (best == completer.transform(X)["kind"]).all()
+
+
+def test_votes_of_neighbors_leave_no_category_impossible():
+    truth, X = TABLES["explained"]
+    completer = MixedCompleter(KNNCompleter()).fit(X)
+    assert completer.predict_proba(X)["kind"][X["kind"].isna()].min() > 0
+    found, shares = log_loss(completer, truth, X)
+    assert found < 0.8 * shares
+
+
+def test_weights_of_categories_are_those_of_their_log_score():
+    """The member that tells categories differs from the one that tells numbers."""
+    rng = np.random.RandomState(0)
+    Z = rng.randn(600, 2)
+    ring = np.digitize(np.hypot(*Z.T), [0.8, 1.5])
+    truth = pd.DataFrame({f"x{k}": Z @ rng.randn(2) for k in range(6)})
+    truth["kind"] = np.array(["in", "on", "out"], object)[ring]
+    X = truth.mask(rng.rand(*truth.shape) < 0.2)
+    inner = AutoCompleter(["Gaussian", "chained, donors"], random_state=0)
+    completer = MixedCompleter(inner).fit(X)
+    columns = completer.completer_.column_weights_
+    assert columns["Gaussian"][:6].min() > 0.8
+    assert columns["chained, donors"][6:].min() > 0.8
+    assert np.ptp(columns["Gaussian"][6:]) == 0  # one weight for a category
+    hidden = X["kind"].isna()
+    drawn = np.array([draw["kind"] for draw in completer.sample(X, 20, 0)])[:, hidden]
+    for name, share in truth["kind"][hidden].value_counts(normalize=True).items():
+        assert (drawn == name).mean() == pytest.approx(share, abs=0.05)
+
+
+def test_a_mixture_has_the_highest_log_score():
+    rng = np.random.RandomState(0)
+    P, prior = rng.rand(60, 4) * [1, 1, 0.9, 0.01], np.array([1.0, 0.0, 2.0, 0.0])
+
+    def score(w):
+        with np.errstate(divide="ignore"):
+            return np.log(P @ w).sum() + np.log(w[prior > 0]) @ prior[prior > 0]
+
+    w = mixture(P, prior)
+    assert w.min() >= 0 and w.sum() == pytest.approx(1)
+    assert score(w) >= max(score(v) for v in rng.dirichlet(np.ones(4), 2000))
+    counts = rng.randint(4, size=60)
+    copies = mixture(P.repeat(counts, 0), prior)
+    np.testing.assert_allclose(mixture(P, prior, counts), copies, atol=1e-6)
+    assert mixture(P[:0], np.ones(4)) == pytest.approx(0.25)

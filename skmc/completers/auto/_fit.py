@@ -11,7 +11,7 @@ import numpy as np
 
 from skmc import patterns
 from skmc.base import Outcome, known_of_rows, warn_user
-from skmc.cells import Entries, Given
+from skmc.cells import Entries, Given, Scaling
 from skmc.completers._units import standardized, units_of
 from skmc.completers.auto._candidates import informed, selected
 from skmc.completers.auto._cold import Cold
@@ -44,7 +44,9 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
-    scaling = units_of(given.data)
+    table = completer._represented_by(given)
+    # The matrix of a table is standardized.
+    scaling = units_of(given.data) if table is None else Scaling.of(given.data, None)
     whole = sample = _Sample(standardized(cells, scaling), known)
     seed = seed_of(completer.random_state)
     if len(cells) > MAX_ROWS:
@@ -57,7 +59,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
-    race = CrossFit(entries, label, size, seconds, sample.known)
+    race = CrossFit(entries, label, size, seconds, sample.known, table)
     _run(race, completer, seed, completer._first_of_given(given), tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
@@ -67,10 +69,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         for trial in members:
             completers[trial.name] = _last_fit(trial, race, end, whole, sample)
             last.done(trial.name)
-    stack = Stack(completers, list(weights), scaling)
+    of_table = table, stacking.calibrations
+    stack = Stack(completers, list(weights), scaling, *of_table)
     values = priors.fill(cells, stack.combined(cells, reconstruction))
     if cold.rows.any():
-        own = Stack(completers, list(cold_weights), scaling)
+        own = Stack(completers, list(cold_weights), scaling, *of_table)
         values[cold.rows] = own.combined(cells, reconstruction)[cold.rows]
     found = [(t.name, w) for t, w in zip(race.members, stacking.common, strict=True)]
     attributes = {
