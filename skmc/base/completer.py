@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +54,7 @@ class BaseCompleter(Estimator):
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)
     _like = None  # a LikeObserved restricts the values of missing cells
+    _first_columns = cast("np.ndarray | None", None)  # set for a matrix of a table
 
     _: KW_ONLY
     missing_values: float = np.nan
@@ -122,6 +123,17 @@ class BaseCompleter(Estimator):
 
         Only scikit-learn's callbacks use ``y``.
         """
+
+    def _first_of_cells(self, n_cols: int) -> np.ndarray:
+        """For each column, the first one that represents the same cell of a table.
+
+        Several columns represent a category. They are missing together, so none of
+        them can be told from the others.
+        """
+        first = self._first_columns
+        if first is None or len(first) != n_cols:
+            return np.arange(n_cols)
+        return first
 
     def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """Run `fit` for a matrix and its side information."""

@@ -85,7 +85,9 @@ class IterativeCompleter(BaseCompleter):
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         """Draw the share of the observed cells to hold out."""
-        return patterns.random(cells, share, spare=True, random_state=seed)
+        hidden = patterns.random(cells, share, spare=True, random_state=seed)
+        # Columns that represent one cell of a table are held out together.
+        return hidden[:, self._first_of_cells(cells.shape[1])]
 
     def _for_trials(self, data: Any) -> Cells:
         """Return the cells for trials, of which some are held out."""

@@ -213,7 +213,8 @@ def choose(
     -------
     Choice
     """
-    held_out = HELD_OUT_SHARE, seed, completer._drawn
+    # Columns that represent one cell of a table are held out together.
+    held_out = HELD_OUT_SHARE, seed, completer._drawn, completer._first_columns
     trials = Trials(
         lambda: completer._for_trials(data).split(*held_out),
         rng,

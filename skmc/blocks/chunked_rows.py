@@ -55,7 +55,11 @@ class ChunkedRows(Chunks):
         return Scaling.of_moments(self.moments, how, centre=centre)
 
     def split(
-        self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
+        self,
+        share: float,
+        seed: int,
+        draw: Callable[[np.ndarray, float, int], Any],
+        first_columns: object = None,
     ) -> tuple[Observed, Observed | None]:
         """Split the first 1000 rows, see `Observed.split`.
 
@@ -67,6 +71,8 @@ class ChunkedRows(Chunks):
             Seed of the choice of the cells.
         draw : callable
             See `Observed.split`.
+        first_columns : object
+            Ignored.
 
         Returns
         -------

@@ -105,7 +105,11 @@ class BlockObserved:
         return BlockObserved(self.folder, scaling, self.choice, self.systems_on)
 
     def split(
-        self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
+        self,
+        share: float,
+        seed: int,
+        draw: Callable[..., np.ndarray] | None = None,
+        first_columns: object = None,
     ) -> tuple[BlockObserved, BlockObserved]:
         """Split the cells into training cells and a held-out share.
 
@@ -115,7 +119,7 @@ class BlockObserved:
             Share of the cells to hold out.
         seed : int
             Seed of the choice of the cells by a hash of their positions.
-        draw : object
+        draw, first_columns : object
             Ignored.
 
         Returns

@@ -104,7 +104,11 @@ class Cells(Data, Protocol):
         """
 
     def split(
-        self, share: float, seed: int, draw: Callable[..., Any]
+        self,
+        share: float,
+        seed: int,
+        draw: Callable[..., Any],
+        first_columns: Any = None,
     ) -> tuple[Cells, Cells | None]:
         """Split the cells into training cells and a held-out share.
 
@@ -116,6 +120,9 @@ class Cells(Data, Protocol):
             Seed of the choice of the cells.
         draw : callable
             Chooses the cells of a dense matrix, see `Observed.split`.
+        first_columns : int ndarray of shape (n_cols,) or None, default=None
+            Where ``draw`` does not choose the cells: for each column, the one together
+            with which it is held out.
 
         Returns
         -------

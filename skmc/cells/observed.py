@@ -58,7 +58,11 @@ class Observed(DenseValues):
         return [self.values, self.mask, self.weights]
 
     def split(
-        self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
+        self,
+        share: float,
+        seed: int,
+        draw: Callable[[np.ndarray, float, int], Any],
+        first_columns: object = None,
     ) -> tuple[Observed, Observed | None]:
         """Split the cells into training cells and a held-out share.
 
@@ -71,6 +75,8 @@ class Observed(DenseValues):
         draw : callable
             Maps a matrix with NaN where a cell is missing, the share and the seed to
             the mask of the cells to hold out.
+        first_columns : object
+            Ignored.
 
         Returns
         -------

@@ -174,7 +174,11 @@ class SparseObserved(SparseValues):
         return replace(self, values=own.standardise(self.values))
 
     def split(
-        self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
+        self,
+        share: float,
+        seed: int,
+        draw: Callable[..., np.ndarray] | None = None,
+        first_columns: np.ndarray | None = None,
     ) -> tuple[SparseObserved, SparseObserved | None]:
         """Split the cells into training cells and a held-out share.
 
@@ -186,6 +190,8 @@ class SparseObserved(SparseValues):
             Seed of the uniform choice of the cells.
         draw : object
             Ignored.
+        first_columns : int ndarray of shape (n_cols,) or None, default=None
+            For each column, the one together with which it is held out.
 
         Returns
         -------
@@ -197,6 +203,11 @@ class SparseObserved(SparseValues):
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
         hidden[torch.from_numpy(order[: int(share * n_cells)])] = True
+        if first_columns is not None:
+            first = torch.from_numpy(first_columns).to(self.cols.device)[self.cols]
+            # Cells are sorted, and a cell is observed in all of its columns.
+            place = self.rows * self.shape[1]
+            hidden = hidden[torch.searchsorted(place + self.cols, place + first).cpu()]
         if not hidden.any():
             return self, None
         hidden = hidden.to(self.device)

@@ -39,12 +39,16 @@ class Conditional(Fitted):
         Fitted matrix, if it was in memory.
     sums : ExpectedSums or None, default=None
         Expected sums over all rows after `partial_fit`.
+    first_columns : ndarray of shape (n_cols,) or None, default=None
+        For each column of a matrix that represents a table, the first column that
+        represents the same cell.
     """
 
     model: Any
     marginals: Any
     cells: np.ndarray | None = None
     sums: Any = None
+    first_columns: np.ndarray | None = None
 
     def in_memory(self) -> np.ndarray:
         """The fitted matrix, or an AttributeError if it was not in memory."""
@@ -76,9 +80,28 @@ class Conditional(Fitted):
         return scores, ~torch.isnan(scores) & varies
 
     def given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the score of each cell, given the others in its row."""
-        mean, variance = self.model.given_others(*self.scores(cells))
-        return mean.numpy(), variance.numpy()
+        """Mean and variance of the score of each cell, given the others in its row.
+
+        Columns that represent one cell of a table are no others of each other.
+        """
+        moments = self.model.given_others(*self.scores(cells))
+        mean, variance = moments[0].numpy(), moments[1].numpy()
+        for columns in self._shared_cells():
+            rows = np.flatnonzero(~np.isnan(cells[:, columns[0]]))
+            rest = cells[rows]
+            rest[:, columns] = np.nan
+            moments = self.model.given_others(*self.scores(rest))
+            at = np.ix_(rows, columns)
+            mean[at] = moments[0][:, columns].numpy()
+            variance[at] = moments[1][:, columns].numpy()
+        return mean, variance
+
+    def _shared_cells(self) -> list[np.ndarray]:
+        """Columns of each cell of a table that several of them represent."""
+        if self.first_columns is None:
+            return []
+        first, count = np.unique(self.first_columns, return_counts=True)
+        return [np.flatnonzero(self.first_columns == k) for k in first[count > 1]]
 
     def std(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviation of each cell, given the others in its row."""

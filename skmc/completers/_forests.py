@@ -92,8 +92,14 @@ class Trees:
 
 @dataclass(frozen=True)
 class Forest(Trees):
-    """An ensemble, and the rows on which each of its trees was trained."""
+    """An ensemble, and the rows on which each of its trees was trained.
 
+    It predicts one column, or all columns that represent a category, whose trees have a
+    value of each of them in a leaf.
+    """
+
+    predicted: np.ndarray  # (q,), columns
+    values: np.ndarray | None  # (n_nodes, q), of leaves; None is the thresholds
     in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
 
     @classmethod
@@ -101,12 +107,13 @@ class Forest(Trees):
         cls,
         X: np.ndarray,
         y: np.ndarray,
+        predicted: np.ndarray,
         cols: np.ndarray,
         n_estimators: int,
         rng: np.random.RandomState,
     ) -> Forest:
         """Train each tree on the rows in which ``y`` is observed, without one fold."""
-        rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
+        rows = rng.permutation(np.flatnonzero(~np.isnan(y[:, 0])))
         n_folds = min(FOLDS, n_estimators, len(rows))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
         y = on_grid(y)
@@ -118,8 +125,11 @@ class Forest(Trees):
             tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
             trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
             bag[kept] = True
-        in_bag = np.packbits(in_bag, axis=1)
-        return cls(**cls.arrays_of(trees, cols), in_bag=in_bag)
+        in_bag, values = np.packbits(in_bag, axis=1), None
+        if len(predicted) > 1:
+            values = np.concatenate([tree.value[:, :, 0] for tree in trees])
+        arrays = cls.arrays_of(trees, cols)
+        return cls(**arrays, predicted=predicted, values=values, in_bag=in_bag)
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Average the trees; for fitted rows, the trees that were not trained on them.
@@ -136,14 +146,20 @@ class Forest(Trees):
         A leaf holds the rows that no split separates, mostly a single one.
         """
         roots = self.roots[rng.randint(len(self.roots), size=X.shape[:2])]
-        return self.thresholds[self.leaves(X, roots)]
+        return self._leaf_values(self.leaves(X, roots))
 
     def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         node = self.leaves(X)
         seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
         votes = (seen == 0) | (own < 0)
         votes |= ~votes.any(0)
-        return np.average(self.thresholds[node], 0, votes)
+        total = (self._leaf_values(node) * votes[..., None]).sum(0)
+        return total / votes.sum(0)[:, None]
+
+    def _leaf_values(self, node: np.ndarray) -> np.ndarray:
+        if self.values is None:
+            return self.thresholds[node][..., None]
+        return self.values[node]
 
 
 @dataclass(frozen=True)
@@ -151,10 +167,11 @@ class Fitted:
     """A fitted regressor and the columns that it was trained on."""
 
     regressor: Any
+    predicted: np.ndarray  # (1,)
     cols: np.ndarray
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        return self.regressor.predict(X[:, self.cols])
+        return self.regressor.predict(X[:, self.cols])[:, None]
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:
@@ -167,56 +184,90 @@ def on_grid(values: np.ndarray) -> np.ndarray:
     return np.round(values.astype(float) * 2.0**36) / 2.0**36
 
 
-Models = dict[int, "Forest | Fitted"]  # by predicted column
+Models = list["Forest | Fitted"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The columns that each model predicts, and those that it may use.
+
+    Parameters
+    ----------
+    predicted : list of ndarray
+        Columns of each model.
+    inputs : list of ndarray
+        Other columns, without those that represent the same cell of a table: these are
+        missing where the predicted ones are.
+    """
+
+    predicted: list[np.ndarray]
+    inputs: list[np.ndarray]
+
+    @classmethod
+    def of(cls, varies: np.ndarray, first: np.ndarray, together: bool) -> Plan:
+        """Plan the models of varying columns; columns without inputs get none.
+
+        ``first`` is, for each column, the first one of the same cell. With
+        ``together``, a model predicts all columns of a cell.
+        """
+        used = np.flatnonzero(varies)
+        label = first if together else np.arange(len(first))
+        predicted = [used[label[used] == k] for k in np.unique(label[used])]
+        inputs = [used[first[used] != first[cols[0]]] for cols in predicted]
+        pairs = [pair for pair in zip(predicted, inputs, strict=True) if len(pair[1])]
+        return cls([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+    @property
+    def n_cols(self) -> int:
+        """Number of columns that are predicted."""
+        return sum(map(len, self.predicted))
 
 
 def train(
     completer: TreesCompleter,
     X: np.ndarray,
     inputs: np.ndarray,
-    varies: np.ndarray,
+    plan: Plan,
     rng: np.random.RandomState,
     tasks: FitTasks,
 ) -> tuple[Models, bool]:
-    """Train one model for each varying column; return whether a user interrupted.
+    """Train all models of a plan; return whether a user interrupted.
 
-    Columns that would begin after the time limit get none, except for the first.
+    Those that would begin after the time limit are left out, except for the first.
     """
     end = time.perf_counter() + seconds_left()  # workers cannot read the limit
-    seeds = rng.randint(2**31, size=len(varies))
+    seeds = rng.randint(2**31, size=len(X.T))
     # Each tree is a pass over the inputs. The work of other regressors is unknown.
     passes = completer.n_estimators if isinstance(completer.estimator, str) else inf
     alone = effective_n_jobs(completer.n_jobs) == 1  # each worker has one thread
     work = passes * work_of(inputs.size) if alone else 0
 
-    def trained(col: int) -> Forest | Fitted | None:
-        if time.perf_counter() >= end and col != cols[0]:
+    def trained(number: int) -> Forest | Fitted | None:
+        if time.perf_counter() >= end and number:
             return None
-        y, n_trees = X[:, col], completer.n_estimators
-        others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
+        cols, others = plan.predicted[number], plan.inputs[number]
+        y, seed = X[:, cols], seeds[cols[0]]
         with threads_for(work):
             if completer.estimator == "extra_trees":
-                rng = np.random.RandomState(seeds[col])
-                return Forest.grown(inputs, y, others, n_trees, rng)
-            seen = ~np.isnan(y)
+                rng, n_trees = np.random.RandomState(seed), completer.n_estimators
+                return Forest.grown(inputs, y, cols, others, n_trees, rng)
+            seen = ~np.isnan(y[:, 0])
             others = others[_varies(inputs[np.ix_(seen, others)])]
-            regressor = _regressor(completer, int(seeds[col]))
+            regressor = _regressor(completer, int(seed))
             if not len(others):
                 regressor = DummyRegressor()
-            regressor.fit(inputs[np.ix_(seen, others)], y[seen])
-            return Fitted(regressor, others)
+            regressor.fit(inputs[np.ix_(seen, others)], y[seen, 0])
+            return Fitted(regressor, cols, others)
 
-    cols = np.flatnonzero(varies).tolist()
-    if len(cols) < 2:
-        return {}, False
-    models: Models = {}
+    models: Models = []
     try:
         workers = Parallel(completer.n_jobs, prefer="threads", return_as="generator")
-        found = workers(delayed(trained)(col) for col in cols)
-        for col, model in zip(cols, found, strict=True):
+        found = workers(delayed(trained)(k) for k in range(len(plan.predicted)))
+        for cols, model in zip(plan.predicted, found, strict=True):
             if model is not None:
-                models[col] = model
-            tasks.done("column")
+                models.append(model)
+            for _ in cols:
+                tasks.done("column")
     except KeyboardInterrupt:
         return models, True
     return models, False
@@ -249,6 +300,6 @@ def _regressor(completer: TreesCompleter, seed: int) -> Any:
 def predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Predict every cell; columns without a model get zero, the mean."""
     whole = np.zeros(inputs.shape)
-    for col, model in models.items():
-        whole[:, col] = model.predict(inputs, own)
+    for model in models:
+        whole[:, model.predicted] = model.predict(inputs, own)
     return whole

@@ -37,7 +37,8 @@ def fit_more(
             # rows.
             scales = given.scaling.scaling.scale / marginals.scaling.scale
             model = total.gaussian(self.lambda_ridge_, scales[0].square())
-            answers = Conditional(given.statistics, model, marginals, cells, total)
+            parts = given.statistics, model, marginals, cells, total
+            answers = Conditional(*parts, fitted.first_columns)
             found = learned(answers)
         else:
             start = rescaled(fitted, given.scaling, cells.shape[1])

@@ -120,8 +120,11 @@ def predict_proba(self: MixedCompleter, X: Container) -> dict[Any, np.ndarray]:
 
     This method is available if the table of the fit has columns of categories. The
     completer estimates the expectations of the columns that represent a category. The
-    probabilities are the nearest numbers that are at least 0 and sum to one. They are
-    not calibrated.
+    nearest numbers that are at least 0 and sum to one are calibrated: their ratios to
+    the shares of the categories are raised to a power, and the result is mixed with the
+    shares. For each column, the power and the weight of the shares maximize the log
+    score on held-out cells: where nothing explains a category, its probabilities are
+    near the shares.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def predict_proba(self: MixedCompleter, X: Container) -> dict[Any, np.ndarray]:
         probability 1; the row of an observed value that is not a category is NaN.
     """
     source = self._source(X)
-    return source.probabilities(self.completer_.transform(source.matrix))
+    return source.probabilities(self._completed(source.matrix))
 
 
 def score(self: MixedCompleter, X: Container, y: object = None) -> float:
@@ -196,7 +199,7 @@ def error_by_type(
 
 def _errors(completer: MixedCompleter, X: Container, y: object) -> np.ndarray:
     """Errors of the compared cells; NaN elsewhere."""
-    return errors(completer._source(X), y, completer.completer_.transform)
+    return errors(completer._source(X), y, completer._completed)
 
 
 def _written(source: Source, matrix: np.ndarray) -> Any:

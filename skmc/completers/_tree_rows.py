@@ -21,8 +21,8 @@ class TreeRows:
 
     Parameters
     ----------
-    rounds : list of dict
-        Models of each round, by predicted column.
+    rounds : list of list
+        Models of each round.
     scaling : Scaling
         Scaling of the fit.
     linear : Fitted or None, default=None
@@ -48,18 +48,23 @@ class TreeRows:
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Draw missing cells column by column, each given those drawn before."""
+        """Draw missing cells column by column, each given those drawn before.
+
+        The columns that represent a category are drawn together.
+        """
         X = scaled(cells, self.scaling)
-        models = self.rounds[0] if self.rounds else {}
+        models = cast("list[Forest]", self.rounds[0] if self.rounds else [])
         drawn = np.repeat(X[None], n_samples, 0)
         known = np.repeat(cells[None], n_samples, 0)
-        for col in sorted(models, key=lambda col: np.isnan(X[:, col]).sum()):
-            rows = np.flatnonzero(np.isnan(X[:, col]))
-            values = cast(Forest, models[col]).draw(drawn[:, rows], rng)
+        for model in sorted(models, key=lambda m: np.isnan(X[:, m.predicted[0]]).sum()):
+            cols = model.predicted
+            rows = np.flatnonzero(np.isnan(X[:, cols[0]]))
+            values = model.draw(drawn[:, rows], rng)
             given = known[:, rows].reshape(-1, cells.shape[1])
-            linear = expected(given, self.scaling, self.linear)[:, col]
-            drawn[:, rows, col] = values + linear.reshape(values.shape)
-            known[:, rows, col] = undone(drawn[:, rows], self.scaling)[..., col]
+            linear = expected(given, self.scaling, self.linear)[:, cols]
+            at = (slice(None), rows[:, None], cols)
+            drawn[at] = values + linear.reshape(values.shape)
+            known[at] = undone(drawn[:, rows], self.scaling)[..., cols]
         return undone(np.nan_to_num(drawn), self.scaling)
 
 

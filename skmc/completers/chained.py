@@ -140,7 +140,6 @@ class ChainedCompleter(BaseCompleter):
     _fitted: FittedTrees = field(init=False)
     sample = sample
     _out_of_bag = True
-    _first_columns = None  # of the matrix that represents a table
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         n_tasks = self.max_iter + -(-self.n_draws // N_CHAINS)
@@ -192,11 +191,9 @@ class ChainedCompleter(BaseCompleter):
 
     def _groups(self, missing: np.ndarray, varies: np.ndarray) -> list[np.ndarray]:
         """Columns that are drawn together, by increasing number of missing cells."""
-        first = self._first_columns
-        if first is None or len(first) != len(varies):
-            first = np.arange(len(varies))
         used = np.flatnonzero(varies)
-        groups = [used[first[used] == k] for k in np.unique(first[used])]
+        first = self._first_of_cells(len(varies))[used]
+        groups = [used[first == k] for k in np.unique(first)]
         return sorted(groups, key=lambda group: int(missing[:, group[0]].sum()))
 
     def predict_std(self, X: Container) -> np.ndarray:

@@ -255,4 +255,11 @@ class GaussianCompleter(IterativeCompleter):
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
         cells = None if given.read is None else given.matrix.copy()
-        return learned(Conditional(given.statistics, model, given.scaling, cells))
+        fitted = Conditional(
+            given.statistics,
+            model,
+            given.scaling,
+            cells,
+            first_columns=self._first_of_cells(n_cols),
+        )
+        return learned(fitted)

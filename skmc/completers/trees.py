@@ -16,6 +16,7 @@ from skmc.completers._forests import (
     FOLDS,
     MAX_SAMPLES,
     Models,
+    Plan,
     Regressor,
     predict,
     train,
@@ -51,7 +52,8 @@ class TreesCompleter(BaseCompleter):
     that column is observed. Its inputs are the other columns with their missing values:
     each split has learned to which side a row with a missing input goes. There is no
     chain, so a new row is completed by one prediction per missing cell. Columns that do
-    not vary are neither predicted nor used as inputs.
+    not vary are neither predicted nor used as inputs. In a table, the columns that
+    represent a category are not inputs of each other: they are missing together.
 
     Parameters
     ----------
@@ -114,7 +116,9 @@ class TreesCompleter(BaseCompleter):
     They need rows of the fit in which some of the same cells are missing.
 
     All columns are numbers here; there are no classifiers. For categories, use
-    `skmc.MixedCompleter`, which encodes them.
+    `skmc.MixedCompleter`, which encodes them. With "extra_trees", one forest predicts
+    all columns that represent a category, by splits that lower the sum of their squared
+    errors, which is Gini's impurity.
 
     References
     ----------
@@ -191,15 +195,19 @@ class TreesCompleter(BaseCompleter):
         own = np.arange(len(cells))
         linear = None
         if self.linear:
-            linear = GaussianCompleter(random_state=rng).fit(cells)._fitted
+            gaussian = GaussianCompleter(random_state=rng)
+            gaussian._first_columns = self._first_columns
+            linear = gaussian.fit(cells)._fitted
+        plan = Plan.of(varies, self._first_of_cells(len(varies)), self._out_of_bag)
         start = whole = expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         rounds: list[Models] = []
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = train(self, targets, inputs, varies, rng, tasks)
-            advice = self._out_of_time(len(rounds), len(models), varies)
-            late = advice is not None and len(models) < varies.sum()
+            models, interrupted = train(self, targets, inputs, plan, rng, tasks)
+            n_trained = sum(len(model.predicted) for model in models)
+            advice = self._out_of_time(len(rounds), n_trained, plan.n_cols)
+            late = advice is not None and n_trained < plan.n_cols
             if rounds and (interrupted or late):
                 break
             values_now = start + predict(models, inputs, own)
@@ -220,19 +228,17 @@ class TreesCompleter(BaseCompleter):
             interrupted=interrupted,
         )
 
-    def _out_of_time(
-        self, n_rounds: int, n_models: int, varies: np.ndarray
-    ) -> str | None:
+    def _out_of_time(self, n_rounds: int, n_trained: int, n_cols: int) -> str | None:
         """Make a warning if ``max_time`` has passed in a round before its end."""
         if seconds_left() > 0:
             return None
-        n_cols, limit = int(varies.sum()), limit_of(self.max_time)
-        if n_models < n_cols and n_rounds == 0:
+        limit = limit_of(self.max_time)
+        if n_trained < n_cols and n_rounds == 0:
             return (
-                f"trained trees for {n_models} of {n_cols} columns until {limit} had "
+                f"trained trees for {n_trained} of {n_cols} columns until {limit} had "
                 "passed, and completes the others by their means; raise max_time."
             )
-        n_rounds += n_models == n_cols
+        n_rounds += n_trained == n_cols
         if n_rounds < self.max_iter:
             return (
                 f"stopped after {n_rounds} of {self.max_iter} rounds, at {limit}; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from skmc.cells import Container
 from skmc.tables.column import Column
 from skmc.tables.frames import filled, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
+from skmc.tables.levels import Calibration, Categorical
 from skmc.tables.raw_column import Marks, marks_of
 
 
@@ -122,6 +123,46 @@ class Table:
         widths = [column.width for _, column in self.used]
         return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
 
+    @property
+    def categories(self) -> list[tuple[np.ndarray, Categorical]]:
+        """Each column of categories, and the columns of the matrix of it."""
+        place = np.arange(len(self.first_columns))[None]
+        return [
+            (block[0], column)
+            for _, column, block in self.blocks(place)
+            if isinstance(column, Categorical)
+        ]
+
+    @property
+    def measured_columns(self) -> np.ndarray:
+        """Columns of the matrix whose values have distances."""
+        measured = [self.measured[k] for k, c in self.used for _ in range(c.width)]
+        return np.flatnonzero(measured)
+
+    def calibrated(
+        self, matrix: np.ndarray, calibrations: Sequence[Calibration] | None = None
+    ) -> np.ndarray:
+        """Replace the scores of categories by probabilities.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Completed matrix.
+        calibrations : sequence of Calibration or None, default=None
+            Calibration of each column of categories; None changes no probabilities.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_matrix_columns)
+        """
+        found = matrix.copy()
+        for number, (columns, category) in enumerate(self.categories):
+            proba = category.probabilities(matrix[:, columns])
+            if calibrations is not None:
+                proba = calibrations[number].apply(proba, category.shares)
+            found[:, columns] = category.represent(proba)
+        return found
+
     def completer_of(self, completer: BaseCompleter) -> Any:
         """Clone a completer for the matrix, which is standardized.
 
@@ -134,11 +175,12 @@ class Table:
         Returns
         -------
         completer
-            Clone; a `TakesTables` holds out the cells of a category together.
+            Clone, which knows the columns that represent one cell.
         """
         own = clone(completer)
-        if hasattr(own, "_first_columns"):
-            own._first_columns = self.first_columns
+        own._first_columns = self.first_columns
+        if hasattr(own, "_represented"):
+            own._represented = self
         if not self.only_numbers and own.get_params().get("scaling") == "auto":
             own.set_params(scaling=None)
         return own

@@ -120,8 +120,8 @@ class TakesTables(BaseCompleter):
     {reading}
     """
 
-    _table: ClassVar[Table | None] = None  # set if the matrix represents a table
-    _first_columns = None  # of the matrix that represents a table
+    _table: ClassVar[Table | None] = None  # set if X is a table
+    _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
@@ -149,10 +149,21 @@ class TakesTables(BaseCompleter):
 
         Otherwise a held-out category could be inferred from its other columns.
         """
-        first = self._first_columns
+        return labels[:, self._first_of_given(given)]
+
+    def _represented_by(self, given: Given) -> Table | None:
+        """The table that the matrix represents, unless it is one of numbers."""
+        table = self._represented if given.source is None else given.source.table
+        if table is None or table.only_numbers:
+            return None
+        same = len(table.first_columns) == given.matrix.shape[1]
+        return table if same else None
+
+    def _first_of_given(self, given: Given) -> np.ndarray:
+        """For each column, the first one of the same cell, as `_first_of_cells`."""
         if given.source is not None:
-            first = given.source.table.first_columns
-        return labels if first is None else labels[:, first]
+            return np.asarray(given.source.table.first_columns)
+        return self._first_of_cells(given.matrix.shape[1])
 
     def _described(self, X: Container) -> Table:
         if self.add_indicator:

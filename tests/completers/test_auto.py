@@ -33,7 +33,8 @@ from skmc.completers import Size
 from skmc.completers.auto import _candidates, _cross_fit, _fit
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
-from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
+from skmc.completers.auto._stacking import Stacking
+from skmc.completers.auto._weights import PRIOR_CELLS, simplex_minimum
 from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
@@ -104,7 +105,7 @@ def test_the_minimum_on_the_simplex():
 def test_a_stack_is_not_worse_than_its_members(held_out, prior):
     """This holds on its own cells for every shrinkage, as the docstring derives."""
     rows, cols, R = held_out
-    found = Stacking.of(R, rows, cols, 5, [prior])
+    found = Stacking.of(R, rows, cols, 5, [[prior]])
     own = squares(found.own_residuals, cols)
     common = squares(R @ found.common, cols)
     assert (own <= common * (1 + 1e-8)).all()
@@ -122,7 +123,7 @@ def test_shrinkage_goes_from_the_column_to_the_common_weights(held_out):
     common = simplex_minimum(np.sum(grams, 0))
     distance = []
     for prior in (1e-9, 10, 100, 1000, 1e9):
-        columns = Stacking.of(R, rows, cols, 6, [prior]).columns
+        columns = Stacking.of(R, rows, cols, 6, [[prior]]).columns
         distance.append(np.abs(columns[:5] - common).sum())
         np.testing.assert_allclose(columns[5], common)  # no held-out cell
         if prior < 1:
@@ -130,19 +131,19 @@ def test_shrinkage_goes_from_the_column_to_the_common_weights(held_out):
     assert distance[0] > 1 > 1e-5 > distance[-1]
     assert distance == sorted(distance, reverse=True)
     # Columns differ, so the common weights do worse on rows that were left out.
-    assert Stacking.of(R, rows, cols, 5).prior_cells < 1000
+    assert Stacking.of(R, rows, cols, 5).prior_cells[0] < 1000
     # Where they are alike, each column alone knows too little.
     alike = np.random.RandomState(1).randn(400, 4) + held_out[2][:, :1]
-    assert Stacking.of(alike, rows, cols, 5).prior_cells >= 100
+    assert Stacking.of(alike, rows, cols, 5).prior_cells[0] >= 100
 
 
 def test_residuals_are_those_of_weights_from_other_rows(held_out):
     rows, cols, R = held_out
-    found = Stacking.of(R, rows, cols, 5, [np.inf])
+    found = Stacking.of(R, rows, cols, 5, [[np.inf]])
     for row in range(3):
         out = rows == row
         weights, *_ = np.linalg.lstsq(R[out], found.residuals[out], rcond=None)
-        again = Stacking.of(R[~out], rows[~out], cols[~out], 5, [np.inf])
+        again = Stacking.of(R[~out], rows[~out], cols[~out], 5, [[np.inf]])
         assert np.abs(again.common - found.common).max() < 0.05
         if out.sum() >= 4:
             assert weights.sum() == pytest.approx(1)

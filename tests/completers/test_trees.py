@@ -39,7 +39,8 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
     y = truth[:, 0].copy()
     y[::7] = np.nan
     cols = np.array([1, 3])
-    forest = _forests.Forest.grown(X, y, cols, 8, np.random.RandomState(3))
+    rng = np.random.RandomState(3)
+    forest = _forests.Forest.grown(X, y[:, None], np.array([0]), cols, 8, rng)
     rng = np.random.RandomState(3)
     rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
     expected, seen = [], np.zeros((8, len(y)), bool)
@@ -49,9 +50,9 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
         tree.fit(X[kept][:, cols], y[kept])
         expected.append(tree.predict(X[:, cols]))
         seen[number, kept] = True
-    new = forest.predict(X, np.full(len(X), -1))
+    new = forest.predict(X, np.full(len(X), -1))[:, 0]
     np.testing.assert_allclose(new, np.mean(expected, 0), atol=1e-10)
-    own = forest.predict(X, np.arange(len(X)))
+    own = forest.predict(X, np.arange(len(X)))[:, 0]
     np.testing.assert_allclose(own, np.average(expected, 0, ~seen), atol=1e-10)
     np.testing.assert_array_equal(own[::7], new[::7])  # no tree has seen these
     assert (seen.sum(0)[~np.isnan(y)] < 8).all()
@@ -59,10 +60,9 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
 
 def test_one_tree_has_seen_every_row():
     X = np.random.RandomState(0).randn(30, 3).astype(np.float32)
-    forest = _forests.Forest.grown(
-        X, X[:, 0], np.array([1, 2]), 1, np.random.RandomState(0)
-    )
-    np.testing.assert_allclose(forest.predict(X, np.arange(30)), X[:, 0])
+    cols = np.array([0]), np.array([1, 2])
+    forest = _forests.Forest.grown(X, X[:, :1], *cols, 1, np.random.RandomState(0))
+    np.testing.assert_allclose(forest.predict(X, np.arange(30)), X[:, :1])
 
 
 @pytest.mark.parametrize("estimator", ["extra_trees", "boosting"])

@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 
-from skmc.base import fit_with_graphs
+from skmc.base import BaseCompleter, fit_with_graphs
 from skmc.cells import Container, Entries
 from skmc.completers._discovery import completer_classes
+from skmc.completers.auto._imputer import CellImputer
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
 
@@ -26,7 +30,8 @@ class Candidate(NamedTuple):
 
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
     the machine, and for this candidate. ``takes`` names the features and graphs of rows
-    and columns that its ``fit`` gets. ``after`` is that of `Variant`.
+    and columns that its ``fit`` gets. ``after`` is that of `Variant`. ``first_columns``
+    says which columns of the matrix represent the same cell of a table.
     """
 
     name: str
@@ -34,6 +39,18 @@ class Candidate(NamedTuple):
     cost: Callable[[Size], float] = GENERIC
     takes: tuple[str, ...] = ()
     after: str | None = None
+    first_columns: np.ndarray | None = None
+
+    def clone(self) -> Any:
+        """An unfitted clone of the estimator, which knows the columns of each cell."""
+        own, first = clone(self.estimator), self.first_columns
+        if first is None or len(np.unique(first)) == len(first):
+            return own
+        if isinstance(own, BaseCompleter):
+            own._first_columns = first
+        elif type(own) is IterativeImputer:
+            own = CellImputer.like(own, first)
+        return own
 
     def order(self, size: Size) -> float:
         """The cost, multiplied by the share of it that missing cells leave.
@@ -103,8 +120,6 @@ def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
 
 def _chained_trees(seed: int) -> Candidate:
     from sklearn.ensemble import ExtraTreesRegressor
-    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-    from sklearn.impute import IterativeImputer
 
     forest = ExtraTreesRegressor(20, min_samples_leaf=2, random_state=seed)
     chain = IterativeImputer(

@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc.base import known_of_rows
 from skmc.cells import Entries, Scaling
 from skmc.completers._units import compares_columns, standardized, undone
 from skmc.completers.auto._candidates import Candidate
-from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
+from skmc.completers.auto._categories import HeldOutCategory
+from skmc.completers.auto._stacking import Priors, Stacking, rms
+from skmc.completers.auto._weights import simplex_minimum
 from skmc.completers.costs import Size
 from skmc.loop import FitTasks, time_limit
 from skmc.model_selection import predict_cells
+from skmc.tables import Table
 
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
 MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
@@ -124,7 +126,7 @@ class Trial:
     ) -> tuple[Any, np.ndarray]:
         given = self.candidate.arguments(known)
         if not self.out_of_bag:
-            fitted = clone(self.candidate.estimator)
+            fitted = self.candidate.clone()
             if not hasattr(fitted, "predict_entries"):
                 return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
             fitted.fit(cells[~part], **given)
@@ -133,7 +135,7 @@ class Trial:
             self.predicting = time.perf_counter() - start
             return fitted, found
         matrix = cells.to_cells()
-        fitted = self.fitted or clone(self.candidate.estimator).fit(matrix, **given)
+        fitted = self.fitted or self.candidate.clone().fit(matrix, **given)
         hidden = np.zeros(matrix.shape, bool)
         hidden[cells.rows[part], cells.cols[part]] = True
         whole = fitted._fitted.without(matrix, hidden)
@@ -154,7 +156,8 @@ class CrossFit:
     cells for each candidate. The others predict as many parts again, or as many as the
     time left allows, and so on. This ends when the error of the stack on cells that its
     weights have not seen is within a hundredth of that on its own cells: more parts
-    would hardly improve the weights.
+    would hardly improve the weights. For categories, the error is the root of the mean
+    negative log score.
 
     The first fit of a candidate that takes longer than estimated ends when only the
     time for the last fit of the best one is left. If a fit that ends early is nearly as
@@ -175,6 +178,8 @@ class CrossFit:
         Time limit in seconds from now.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
+    table : Table or None, default=None
+        Table that the matrix represents, if it has columns that are not numbers.
     """
 
     def __init__(
@@ -185,8 +190,9 @@ class CrossFit:
         full_size: Size,
         max_time: float,
         known: Mapping[str, Any],
+        table: Table | None = None,
     ) -> None:
-        self.known, self.scaling = known, scaling
+        self.known, self.scaling, self.table = known, scaling, table
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + max_time
@@ -253,8 +259,8 @@ class CrossFit:
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
         stacking = self._stacking()
-        while not self._keep(stacking.columns.mean(0)):
-            stacking = self._stacking([stacking.prior_cells])
+        while not self._keep(stacking.shares):
+            stacking = self._stacking([[prior] for prior in stacking.prior_cells])
         return stacking
 
     def held_out(self) -> Entries:
@@ -270,18 +276,26 @@ class CrossFit:
         parts = [self.labels == k for k in range(self.n_parts)]
         return np.concatenate([np.flatnonzero(part) for part in parts])
 
-    def _stacking(self, priors: Sequence[float] = PRIOR_CELLS) -> Stacking:
-        cells = self.held_out()
+    def _stacking(self, priors: Priors | None = None) -> Stacking:
+        cells, table = self.held_out(), self.table
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
-        return Stacking.of(R, cells.rows, cells.cols, self.size.n_cols, priors)
+        place = cells.rows, cells.cols, self.size.n_cols
+        if table is None:
+            return Stacking.of(R, *place, priors)
+        return Stacking.of(
+            R,
+            *place,
+            priors,
+            numbers=table.measured_columns,
+            categories=HeldOutCategory.all_of(table, cells, R),
+        )
 
     def _excess(self) -> float:
         """Drop members without weight; return the relative excess of the error."""
         stacking = self._stacking()
         if len(stacking.residuals) >= CELLS_TO_DROP * len(self.members):
-            self._keep(stacking.shares)
-        own = rms(stacking.own_residuals)
-        return rms(stacking.residuals) / own - 1 if own > 0 else 0.0
+            self._keep(stacking.crossed_shares)
+        return stacking.excess
 
     def _keep(self, shares: np.ndarray) -> bool:
         """Drop members with small shares; return whether all have been kept."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc import patterns
 from skmc.base import Outcome, known_of_rows, warn_user
@@ -45,9 +44,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
-    how = completer.scaling
+    table, how = completer._represented_by(given), completer.scaling
     if how == "auto":
         how = "global" if priors.one_unit else "columns"
+    if table is not None:  # its matrix is standardized
+        how = None
     scaling = given.data.scaling_of("columns" if how == "columns" else None)
     whole = sample = _Sample(standardized(cells, scaling), known)
     seed = seed_of(completer.random_state)
@@ -61,8 +62,8 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
-    race = CrossFit(entries, label, scaling, size, seconds, sample.known)
-    _run(race, completer, how, seed, tasks)
+    race = CrossFit(entries, label, scaling, size, seconds, sample.known, table)
+    _run(race, completer, how, seed, completer._first_of_given(given), tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
@@ -71,10 +72,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         for trial in members:
             completers[trial.name] = _last_fit(trial, race, end, whole, sample)
             last.done(trial.name)
-    stack = Stack(completers, list(weights), scaling)
+    of_table = table, stacking.calibrations
+    stack = Stack(completers, list(weights), scaling, *of_table)
     values = priors.fill(cells, stack.combined(cells, reconstruction))
     if cold.rows.any():
-        own = Stack(completers, list(cold_weights), scaling)
+        own = Stack(completers, list(cold_weights), scaling, *of_table)
         values[cold.rows] = own.combined(cells, reconstruction)[cold.rows]
     found = [(t.name, w) for t, w in zip(race.members, stacking.common, strict=True)]
     attributes = {
@@ -106,6 +108,7 @@ def _run(
     completer: AutoCompleter,
     how: str | None,
     seed: int,
+    first: np.ndarray,
     tasks: FitTasks,
 ) -> None:
     """Compare the candidates; raise an error if none of them could be fitted."""
@@ -117,6 +120,7 @@ def _run(
             f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
             "'Factorization', or leave them out."
         )
+    candidates = [c._replace(first_columns=first) for c in candidates]
     race.run(candidates, not isinstance(wanted, str), tasks)
     if not race.members:
         if race.interrupted:
@@ -141,7 +145,7 @@ def _last_fit(
             warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
-                estimator = clone(trial.candidate.estimator)
+                estimator = trial.candidate.clone()
                 cells = as_seen_by(estimator, part.cells, race.scaling)
                 fitted = estimator.fit(cells, **given)
                 if seconds_left() > 0 or trial.anytime or trial.fitted is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from skmc.cells import Scaling
 from skmc.completers._units import as_scaled, as_seen_by, standardized, undone
 from skmc.completers.auto._spread import Spread
 from skmc.linalg import threads_for_rows
+from skmc.tables import Calibration, Table
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
 
@@ -29,11 +30,18 @@ class Stack:
         Weight of each member in each column.
     scaling : Scaling
         Scaling of the cells.
+    table : Table or None, default=None
+        Table that the cells represent, if it has columns that are not numbers. The
+        scores of categories are replaced by probabilities before they are weighted.
+    calibrations : sequence of Calibration, default=()
+        Calibrations of the weighted probabilities of the categories.
     """
 
     completers: Mapping[str, Any]
     weights: list[np.ndarray]
     scaling: Scaling
+    table: Table | None = None
+    calibrations: Sequence[Calibration] = ()
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         return self.combined(cells, own_values)
@@ -43,6 +51,8 @@ class Stack:
         total = np.zeros(cells.shape)
         for weight, value in self._members(cells, values):
             total += weight * value
+        if self.table is not None:
+            total = self.table.calibrated(total, self.calibrations)
         return undone(total, self.scaling)
 
     def variance(self, cells: np.ndarray, values: Values) -> np.ndarray:
@@ -64,8 +74,11 @@ class Stack:
         for completer, weight in zip(
             self.completers.values(), self.weights, strict=True
         ):
-            seen = as_seen_by(completer, scaled, self.scaling)
-            yield weight, as_scaled(completer, values(completer, seen), self.scaling)
+            value = values(completer, as_seen_by(completer, scaled, self.scaling))
+            value = as_scaled(completer, value, self.scaling)
+            if self.table is not None:
+                value = self.table.calibrated(value)
+            yield weight, value
 
 
 def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
@@ -106,7 +119,10 @@ class FittedStack(Completion):
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Add errors of held-out cells, (n_samples, n_rows, n_cols)."""
+        """Draw completed rows, (n_samples, n_rows, n_cols).
+
+        Errors of held-out cells are added. Categories are drawn by their probabilities.
+        """
         missing, errors = np.isnan(cells), self.spread.errors
         if not len(errors.values):
             raise ValueError(
@@ -114,8 +130,14 @@ class FittedStack(Completion):
                 "to hold any out."
             )
         whole, std = self.rows(cells), self.deviations(cells)
-        draws = [whole + std * errors.draw(missing, rng) for _ in range(n_samples)]
-        return np.stack(draws)
+        found, table = [], self.row_map.table
+        for _ in range(n_samples):
+            drawn = whole + std * errors.draw(missing, rng)
+            if table is not None:
+                for columns, category in table.categories:
+                    drawn[:, columns] = category.drawn(whole[:, columns], rng)
+            found.append(drawn)
+        return np.stack(found)
 
     def deviations(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviations in the units of the matrix; 0 in observed cells."""

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
-PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
-GROUPS = 5  # of rows; weights are fitted to all but one and evaluated on it
-JITTER = 1e-10  # of the mean square, for linearly dependent predictions
+from skmc.completers.auto._categories import HeldOutCategory
+from skmc.completers.auto._weights import (
+    GROUPS,
+    PRIOR_CELLS,
+    Chosen,
+    LogScores,
+    Squares,
+)
+from skmc.tables import Calibration
+
+Priors = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
 class Stacking:
-    r"""Least-squares weights of candidates on held-out cells.
+    r"""Weights of candidates, from their predictions of held-out cells.
 
     For column j, the weights minimize over the simplex (non-negative, of sum one)
 
@@ -30,15 +37,21 @@ class Stacking:
     L_j(w_0)`, because :math:`L(w_j) \ge L(w_0)`; so the stack's error on these cells
     is at most that of the common weights, and this at most that of each candidate.
 
+    The weights of categories in a table are apart from those of numbers and ordered
+    levels. The columns of the matrix that represent a category share their weights,
+    which maximize the log score of the mixed probabilities, see `LogScores`. There, the
+    shares of the categories are a candidate, too; then the mixture of the others is
+    calibrated.
+
     Parameters
     ----------
     common : ndarray of shape (n_candidates,)
-        Common weights :math:`w_0`.
+        Common weights :math:`w_0`, averaged over the columns.
     columns : ndarray of shape (n_cols, n_candidates)
         Weights of each column.
-    prior_cells : float
-        Number ``a``, chosen by the error on groups of rows that the weights have not
-        seen.
+    prior_cells : tuple of float
+        For each kind of column, the number ``a``, chosen by the error on groups of rows
+        that the weights have not seen.
     residuals : ndarray of shape (n_cells,)
         Residuals of the stack, each with weights fitted to other groups of rows.
     own_residuals : ndarray of shape (n_cells,)
@@ -46,16 +59,26 @@ class Stacking:
     variances : ndarray of shape (n_cells,)
         Variance of the candidates, :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`.
     shares : ndarray of shape (n_candidates,)
-        Mean weights over the columns, the largest of these fits.
+        Mean weights over the columns of a kind, the largest over the kinds.
+    crossed_shares : ndarray of shape (n_candidates,)
+        The largest of these shares, also of those in fits to other groups of rows.
+    calibrations : list of Calibration
+        Those of the categories.
+    excess : float
+        Relative excess of the error of weights fitted to other groups of rows, the
+        largest over the kinds.
     """
 
     common: np.ndarray
     columns: np.ndarray
-    prior_cells: float
+    prior_cells: tuple[float, ...]
     residuals: np.ndarray
     own_residuals: np.ndarray
     variances: np.ndarray
     shares: np.ndarray
+    crossed_shares: np.ndarray
+    calibrations: list[Calibration]
+    excess: float
 
     @classmethod
     def of(
@@ -64,86 +87,76 @@ class Stacking:
         rows: np.ndarray,
         cols: np.ndarray,
         n_cols: int,
-        prior_cells: Sequence[float] = PRIOR_CELLS,
+        prior_cells: Priors | None = None,
+        *,
+        numbers: np.ndarray | None = None,
+        categories: Sequence[HeldOutCategory] = (),
     ) -> Stacking:
         """Fit the weights to the residuals of candidates, (n_cells, n_candidates).
 
-        The sizes of ``prior_cells`` are tried until the error rises.
+        The sizes in ``prior_cells``, for each kind of column, are tried until the error
+        rises: first for ``numbers``, the columns that are no categories.
         """
         lot = np.random.RandomState(0).permutation(rows.max(initial=0) + 1)
-        group = lot[rows] % GROUPS
-        grams, counts = _grams(residuals, group, cols, n_cols)
-        best, lowest = [], np.inf
-        for prior in prior_cells:
-            found = [
-                _weights(np.delete(grams, k, 1), np.delete(counts, k, 1), prior)
-                for k in range(GROUPS)
-            ]
-            error = sum(
-                np.einsum("jp,jpq,jq->", W, grams[:, k], W)
-                for k, (_, W) in enumerate(found)
+        group, n = lot[rows] % GROUPS, residuals.shape[1]
+        if numbers is None:
+            numbers = np.arange(n_cols)
+        priors = iter(prior_cells or [PRIOR_CELLS, PRIOR_CELLS])
+        R, calibrations = residuals.copy(), []
+        found: list[tuple[np.ndarray, Chosen]] = []
+        if len(numbers):
+            at = np.isin(cols, numbers)
+            place = np.searchsorted(numbers, cols[at])
+            squares = Squares(residuals[at], group[at], place, len(numbers))
+            found.append((numbers, squares.chosen(next(priors))))
+        if categories:
+            for category in categories:
+                R[category.place] = category.residuals
+            scores = LogScores(
+                [category.likelihood for category in categories],
+                [group[category.place[:, 0]] for category in categories],
             )
-            if error >= lowest:
-                break
-            best, lowest, chosen = found, error, prior
-        crossed = np.stack([W for _, W in best])  # (GROUPS, n_cols, n_candidates)
-        common, columns = _weights(grams, counts, chosen)
-        own = np.einsum("ip,ip->i", columns[cols], residuals)
-        off = np.square(residuals - own[:, None])
+            chosen = scores.chosen(next(priors)).without_last()
+            pairs = zip(categories, chosen.columns, strict=True)
+            calibrations = [category.calibration(own) for category, own in pairs]
+            found.append(_spread(chosen, categories))
+        common, columns = np.zeros(n), np.zeros((n_cols, n))
+        crossed = np.zeros((GROUPS, n_cols, n))
+        for own, chosen in found:
+            common += len(own) / n_cols * chosen.common
+            columns[own], crossed[:, own] = chosen.columns, chosen.crossed
+        shares = np.max([columns[own].mean(0) for own, _ in found], 0)
+        most = np.max([crossed[:, own].mean(1).max(0) for own, _ in found], 0)
+        mixed = np.einsum("ip,ip->i", columns[cols], R)
+        off = np.square(R - mixed[:, None])
         return cls(
             common,
             columns,
-            chosen,
-            np.einsum("ip,ip->i", crossed[group, cols], residuals),
-            own,
+            tuple(chosen.prior_cells for _, chosen in found),
+            np.einsum("ip,ip->i", crossed[group, cols], R),
+            mixed,
             np.einsum("ip,ip->i", columns[cols], off),
-            np.maximum(columns.mean(0), crossed.mean(1).max(0)),
+            shares,
+            np.maximum(shares, most),
+            calibrations,
+            max(chosen.excess for _, chosen in found),
         )
+
+
+def _spread(
+    chosen: Chosen, categories: Sequence[HeldOutCategory]
+) -> tuple[np.ndarray, Chosen]:
+    """Give all columns that represent a category its weights."""
+    widths = [len(category.columns) for category in categories]
+    return np.concatenate([category.columns for category in categories]), Chosen(
+        chosen.common,
+        chosen.columns.repeat(widths, 0),
+        chosen.prior_cells,
+        chosen.crossed.repeat(widths, 1),
+        chosen.excess,
+    )
 
 
 def rms(residuals: np.ndarray) -> float:
     """Root mean square; NaN for no residuals."""
     return float(np.sqrt(np.square(residuals).mean())) if len(residuals) else np.nan
-
-
-def _grams(
-    R: np.ndarray, group: np.ndarray, cols: np.ndarray, n_cols: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gram matrices ``R.T @ R`` of the cells of each column and group, and counts."""
-    place = cols * GROUPS + group
-    order = np.argsort(place, kind="stable")
-    counts = np.bincount(place, minlength=n_cols * GROUPS)
-    parts = np.split(R[order], np.cumsum(counts)[:-1])
-    grams = np.stack([part.T @ part for part in parts])
-    shape = (n_cols, GROUPS)
-    return grams.reshape(*shape, *grams.shape[1:]), counts.reshape(shape)
-
-
-def _weights(
-    grams: np.ndarray, counts: np.ndarray, prior_cells: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Common weights, and weights of each column."""
-    own, n_own = grams.sum(1), counts.sum(1)
-    mean = own.sum(0) / max(1, n_own.sum())
-    common = simplex_minimum(mean)
-    columns = np.tile(common, (len(own), 1))
-    if np.isfinite(prior_cells):
-        for j in np.flatnonzero(n_own):
-            columns[j] = simplex_minimum(own[j] + prior_cells * mean)
-    return common, columns
-
-
-def simplex_minimum(G: np.ndarray) -> np.ndarray:
-    r"""Minimize :math:`w^\top G w` over non-negative ``w`` of sum one.
-
-    For ``w = s v`` with ``v`` of sum one, the minimum over ``s`` of :math:`w^\top G w +
-    (1^\top w - 1)^2` is :math:`g / (1 + g)` with :math:`g = v^\top G v`. It increases
-    with ``g``, so the non-negative minimizer, divided by its sum, is the solution.
-    """
-    n = len(G)
-    unit = np.trace(G) / n
-    if n == 1 or not unit > 0:
-        return np.full(n, 1 / n)
-    L = np.linalg.cholesky(G / unit + JITTER * np.eye(n))
-    found, _ = nnls(np.vstack([L.T, np.ones(n)]), np.append(np.zeros(n), 1.0))
-    return found / found.sum()
