@@ -39,6 +39,8 @@ class Given:
         Scaling of the data, or another object with ``undo``.
     source : object, default=None
         Input that determines the container of the result.
+    seconds : float, default=0.0
+        Time that reading has taken, for time limits that include it.
     """
 
     data: Any
@@ -48,6 +50,7 @@ class Given:
     row_scaling: Any = None
     scaling: Any = None
     source: Any = None
+    seconds: float = 0.0
 
     @classmethod
     def of_matrix(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
@@ -19,8 +20,8 @@ from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers import _mixed_answers as answers
 from skmc.completers._calibrations import calibrations_of
-from skmc.completers.auto import AutoCompleter
-from skmc.loop import FitTasks
+from skmc.completers.auto import WRITING, AutoCompleter
+from skmc.loop import FitTasks, time_limit
 from skmc.tables import (
     Calibration,
     Source,
@@ -203,6 +204,7 @@ default=numpy.nan
             ``cell_weight`` has another shape, or the weight of an observed cell is
             negative or NaN.
         """
+        start = time.perf_counter()
         weights = read_table_weights(X, cell_weight, self.missing_values)
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
@@ -215,7 +217,14 @@ default=numpy.nan
         source, known = Source.of(table, X), {}
         if weights is not None:
             known["cell_weight"] = matrix_weights(table, weights)
-        with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
+        left = completer.get_params(deep=False).get("max_time")
+        if left is not None:  # of which reading and writing take a part, too
+            left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
+        with (
+            FitTasks(self, X, y, 1) as tasks,
+            tasks.handed_to(completer),
+            time_limit(left),
+        ):
             self.completer_ = completer.fit(source.matrix, **known)
         self._table, self.kinds_ = table, table.kinds
         self.categories_, self._calibrations = source.categories, None

@@ -12,9 +12,10 @@ import numpy as np
 
 from skmc.base import known_of_rows
 from skmc.cells import Entries, Scaling
-from skmc.completers._units import compares_columns, standardized, undone
+from skmc.completers._units import as_seen_by, compares_columns, standardized, undone
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._categories import HeldOutCategory
+from skmc.completers.auto._fitted import own_values
 from skmc.completers.auto._stacking import Priors, Stacking, rms
 from skmc.completers.auto._weights import simplex_minimum
 from skmc.completers.costs import Size
@@ -41,6 +42,7 @@ class Trial:
     status: str = "tried"
     seconds: float = 0.0  # total of all fits and predictions
     predicting: float = 0.0  # seconds of the last predictions alone
+    completing: float | None = None  # estimated seconds for all rows as new ones
     n_warnings: int = 0
     fitted: Any = None  # out of bag to all cells, otherwise without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
@@ -66,7 +68,15 @@ class Trial:
     @property
     def seconds_of_predictions(self) -> float:
         """Estimated time of the predictions of the whole matrix."""
+        if self.completing is not None:
+            return self.completing
         return self.predicting * self.growth
+
+    @property
+    def seconds_at_the_end(self) -> float:
+        """Estimated time of another fit to the same rows, and of all predictions."""
+        again = 0.0 if self.out_of_bag else self.seconds_per_part
+        return again + (self.completing or 0.0)
 
     @property
     def seconds_of_last_fit(self) -> float:
@@ -141,6 +151,21 @@ class Trial:
         whole = fitted._fitted.without(matrix, hidden)
         return fitted, whole[cells.rows[part], cells.cols[part]]
 
+    def time_rows(self, rows: np.ndarray, scaling: Scaling, n_rows: int) -> None:
+        """Estimate the time to complete ``n_rows`` new rows from those of a few."""
+        seen = as_seen_by(self.fitted, rows, scaling)
+        few, times = max(1, len(rows) // 10), []
+        for part in (
+            seen[:1],
+            seen[:few],
+            seen,
+        ):  # the first call computes what all need
+            start = time.perf_counter()
+            own_values(self.fitted, part)
+            times.append(time.perf_counter() - start)
+        slope = max(times[2] - times[1], times[2] / 5) / max(1, len(rows) - few)
+        self.completing = times[2] + slope * n_rows
+
     def first(self, n_parts: int) -> np.ndarray:
         """Residuals of the first parts."""
         return np.concatenate([*self.residuals[:n_parts], []])
@@ -180,6 +205,8 @@ class CrossFit:
         Features and graphs of the rows and columns of the matrix.
     table : Table or None, default=None
         Table that the matrix represents, if it has columns that are not numbers.
+    beyond : ndarray of shape (n, n_cols) or None, default=None
+        Some rows of the whole matrix that are not among those of ``cells``.
     """
 
     def __init__(
@@ -191,8 +218,10 @@ class CrossFit:
         max_time: float,
         known: Mapping[str, Any],
         table: Table | None = None,
+        beyond: np.ndarray | None = None,
     ) -> None:
         self.known, self.scaling, self.table = known, scaling, table
+        self.beyond = beyond
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + max_time
@@ -255,6 +284,8 @@ class CrossFit:
         for trial in trials:
             while trial.status == "tried" and len(trial.residuals) < n_parts:
                 trial.run(self.cells, self.labels, self.scaling, self.known)
+                if self.beyond is not None and trial.completing is None:
+                    self._time_rows(trial)
 
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
@@ -262,6 +293,31 @@ class CrossFit:
         while not self._keep(stacking.shares):
             stacking = self._stacking([[prior] for prior in stacking.prior_cells])
         return stacking
+
+    def drop_slow(self) -> None:
+        """Drop members that cannot complete all rows in the time left.
+
+        Those with the least weight per second go first. If the last one is too slow,
+        the best candidate that is fast enough takes its place.
+        """
+        if self.beyond is None or self.interrupted:
+            return
+        left = self.seconds_left
+        seconds = [t.seconds_of_predictions for t in self.members]
+        if sum(seconds) <= left:
+            return
+        while len(self.members) > 1 and sum(seconds) > left:
+            worth = self._stacking().shares / np.maximum(seconds, 1e-9)
+            gone = int(worth.argmin())
+            self.members[gone].fitted = None  # to free its memory
+            del self.members[gone], seconds[gone]
+        able = [t for t in self.judged if t.seconds_at_the_end <= left]
+        if sum(seconds) > left and able:
+            self.members, self.n_parts = [self._best(able)], 1
+
+    def _time_rows(self, trial: Trial) -> None:
+        if trial.status == "tried" and self.beyond is not None:
+            trial.time_rows(self.beyond, self.scaling, self.full_size.n_rows)
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""
@@ -353,7 +409,17 @@ class CrossFit:
         judged = self.judged
         if not judged:
             return 0.0
-        return min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
+        if self.beyond is None:
+            return self._best(judged).seconds_per_part
+        left = self.seconds_left
+        able = [t for t in judged if t.seconds_at_the_end <= left]
+        if not able:
+            return min(t.seconds_at_the_end for t in judged)
+        return self._best(able).seconds_at_the_end
+
+    @staticmethod
+    def _best(trials: Sequence[Trial]) -> Trial:
+        return min(trials, key=lambda t: rms(t.first(1)))
 
     def _checked_speed(self, candidate: Candidate, seconds: float) -> float:
         """The speed after a fit to a fraction of the rows, if there is time for one.

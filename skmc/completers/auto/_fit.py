@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 N_PARTS = 8
 MAX_ROWS = 5_000  # largest number of rows on which candidates are compared
+ROWS_TIMED = 500  # other rows, whose completion is timed
+WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
 
 
@@ -41,7 +43,7 @@ class _Sample(NamedTuple):
 
 def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcome:
     """Compute the fitted attributes of an `AutoCompleter`."""
-    end = time.perf_counter() + (completer.max_time or np.inf)
+    end = _end(completer, given)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
     table, how = completer._represented_by(given), completer.scaling
@@ -51,9 +53,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         how = None
     scaling = given.data.scaling_of("columns" if how == "columns" else None)
     whole = sample = _Sample(standardized(cells, scaling), known)
+    beyond = None
     seed = seed_of(completer.random_state)
     if len(cells) > MAX_ROWS:
         rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
+        beyond = whole.cells[rows[MAX_ROWS : MAX_ROWS + ROWS_TIMED]]
         rows = np.sort(rows[:MAX_ROWS])
         sample = _Sample(whole.cells[rows], known_of_rows(known, rows))
     labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
@@ -62,8 +66,9 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
-    race = CrossFit(entries, label, scaling, size, seconds, sample.known, table)
+    race = CrossFit(entries, label, scaling, size, seconds, sample.known, table, beyond)
     _run(race, completer, how, seed, completer._first_of_given(given), tasks)
+    race.drop_slow()
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
@@ -101,6 +106,14 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         ),
     )
     return Outcome(fitted, attributes, interrupted=race.interrupted)
+
+
+def _end(completer: AutoCompleter, given: Given) -> float:
+    """The time at which the limit ends; a table takes as long to write as to read."""
+    end = time.perf_counter() + (completer.max_time or np.inf) - given.seconds
+    if given.source is not None:
+        end -= WRITING * given.seconds
+    return min(end, time.perf_counter() + seconds_left())
 
 
 def _run(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -71,7 +72,8 @@ class AutoCompleter(TakesTables):
         ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
         All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
+        Time limit in seconds, including reading and completing; None sets none. A
+        candidate of "auto" is skipped if there
         is no time for its fit and for a second one, or for the final fit of the best so
         far if it takes longer. Times of fits are estimated from the shape and the
         number of observed cells, corrected by the times measured so far. Up to a tenth
@@ -126,8 +128,9 @@ class AutoCompleter(TakesTables):
 
     Above 5000 rows, candidates are compared on 5000 of them, drawn at random. Members
     whose fit to all rows would take too long keep a fit to these rows, and complete the
-    others as new rows. The matrix is made dense, and each member stores what its class
-    documents; time grows with the rows only in the final fits.
+    others as new rows. Members that cannot do this in the time left are dropped, those
+    with the least weight per second first. The matrix is made dense, and each member
+    stores what its class documents.
 
     The candidates that are tried depend on the clock only if ``max_time`` is short.
     After an interruption the best result so far is kept. `skmc.persistence.save` stores
@@ -175,6 +178,7 @@ class AutoCompleter(TakesTables):
     fit = fit_with_sides
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
+        start = time.perf_counter()
         given = super()._given(X, {})
         for name in known:
             if name.startswith("col") and given.source is not None:
@@ -182,7 +186,8 @@ class AutoCompleter(TakesTables):
                     f"{name} needs a matrix, but X has columns that are not numbers; "
                     "encode them, or leave it out."
                 )
-        return with_known(given, read_known(known, given.statistics.shape))
+        given = with_known(given, read_known(known, given.statistics.shape))
+        return replace(given, seconds=time.perf_counter() - start)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y, 3) as tasks:
