@@ -81,6 +81,10 @@ class Dates(Numeric):
         NotDates
             The dates are ambiguous, or have several time zones.
         """
+        if raw.times is not None:
+            fine = raw.times[~raw.missing]
+            native = "timedelta" if fine.dtype.kind == "m" else "datetime"
+            return cls._counting(raw, like, fine, form=native)
         seen, text = raw.seen, None
         if all(isinstance(value, str) for value in seen):
             formats = DateFormat.of(seen)
@@ -96,14 +100,30 @@ class Dates(Numeric):
         zones = {_zone(value) for value in seen}
         if len(zones) > 1:
             raise NotDates("its times have several time zones")
-        fine = _fine(seen, form)
-        units = DURATION_UNITS if form == "timedelta" else DATE_UNITS
+        fields = {"form": form, "zone": zones.pop(), "text": text}
+        return cls._counting(raw, like, _fine(seen, form), **fields)
+
+    @classmethod
+    def _counting(
+        cls,
+        raw: RawColumn,
+        like: Callable[[np.ndarray], LikeObserved | None],
+        fine: np.ndarray,
+        **fields: Any,
+    ) -> Dates:
+        """Describe observed cells in microseconds."""
+        units = DURATION_UNITS if fine.dtype.kind == "m" else DATE_UNITS
         unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
         counts = _counted(fine, unit).astype(float)
-        fields = {"unit": unit, "form": form, "zone": zones.pop(), "text": text}
-        return cls.of(counts, like(counts[:, None]), raw.seen_weights, **fields)
+        weights = raw.seen_weights
+        return cls.of(counts, like(counts[:, None]), weights, unit=unit, **fields)
 
     def read(self, raw: RawColumn) -> Floats:
+        kind = "m" if self.form == "timedelta" else "M"
+        plain = self.zone is None and self.text is None and self.form != "date"
+        if plain and raw.times is not None and raw.times.dtype.kind == kind:
+            counts = _counted(raw.times, self.unit).astype(float)
+            return np.where(raw.missing, np.nan, counts)
         values = raw.values
         if self.text is not None:
             values = [self.text.read(v) if isinstance(v, str) else None for v in values]

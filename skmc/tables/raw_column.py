@@ -56,8 +56,20 @@ class RawColumn:
         """True where a cell is missing."""
         if self.plain:
             return np.asarray(np.isnan(self.floats))
-        gone = [is_missing(v) or self.is_mark(v) for v in self.values]
-        return np.array(gone, bool) | self._hidden
+        if hasattr(self.column, "isna"):  # pandas, a thousand cells at once
+            gone = np.asarray(self.column.isna(), bool)
+        else:
+            gone = np.array([is_missing(value) for value in self.values], bool)
+        if any(not is_missing(mark) for mark in self.marks):
+            gone = gone | np.array([self.is_mark(value) for value in self.values])
+        return gone | self._hidden
+
+    @cached_property
+    def times(self) -> np.ndarray | None:
+        """The column in microseconds, if its type is one of times without a zone."""
+        if isinstance(self.dtype, np.dtype) and self.dtype.kind in "mM":
+            return np.asarray(self.column).astype(f"{self.dtype.kind}8[us]")
+        return None
 
     @cached_property
     def seen(self) -> list[Any]:
@@ -97,7 +109,7 @@ class RawColumn:
     @cached_property
     def numeric(self) -> bool:
         """Whether all observed cells are numbers, not codes of categories."""
-        if self.plain or hasattr(self.dtype, "categories"):
+        if self.plain or hasattr(self.dtype, "categories") or self.times is not None:
             return self.plain
         return all(
             isinstance(v, (Real, Decimal)) and not _is_bool(v) for v in self.seen
