@@ -416,19 +416,18 @@ def test_other_completers_name_those_that_take_tables(bad):
 # Columns without any value
 
 
-def test_empty_columns_stay_empty_where_units_differ():
+def test_empty_columns_of_arrays_are_zero_as_in_scikit_learn():
     rng = np.random.RandomState(0)
     X = np.outer(rng.rand(30), [1, 2, 1, 2.0]) + 1
     X[:, 2], X[3, 0] = np.nan, np.nan
-    with pytest.warns(UserWarning, match="filled with the row means"):
-        assert not np.isnan(MeanCompleter().fit_transform(X)).any()
-    units = X * [1, 1000, 1, 0.01]
     for completer in (MeanCompleter(), SVDCompleter(rank=1)):
-        with pytest.warns(UserWarning, match="2 .* left empty.*different units"):
-            completed = completer.fit_transform(units)
-        assert np.isnan(completed).any(0).tolist() == [False, False, True, False]
+        with pytest.warns(UserWarning, match="2 .* filled with 0.*different units"):
+            assert (completer.fit_transform(X)[:, 2] == 0).all()
+    one_unit = SVDCompleter(rank=1, scaling="global")
+    with pytest.warns(UserWarning, match="filled with the row means"):
+        assert (one_unit.fit_transform(X)[:, 2] > 1).all()
     with pytest.warns(UserWarning, match="dropped"):
-        assert MeanCompleter(keep_empty_features=False).fit_transform(units).shape == (
+        assert MeanCompleter(keep_empty_features=False).fit_transform(X).shape == (
             30,
             3,
         )
