@@ -108,7 +108,8 @@ def sample(
 (n_samples, n_features)
         Observed cells are unchanged. Draws are rounded and clipped like the completion.
         A missing category is the one with the largest drawn score;
-        `skmc.ChainedCompleter` draws it from the observed categories of similar rows.
+        `skmc.ChainedCompleter` and `skmc.TreesCompleter` draw it from the observed
+        categories of similar rows, and `skmc.AutoCompleter` by its probabilities.
     """
     source = self._source(X)
     draws = self.completer_.sample(source.matrix, n_samples, random_state)

@@ -59,7 +59,8 @@ class Stacking:
     variances : ndarray of shape (n_cells,)
         Variance of the candidates, :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`.
     shares : ndarray of shape (n_candidates,)
-        Mean weights over the columns of a kind, the largest over the kinds.
+        Mean weights over the columns of a kind, the largest over the kinds, without
+        the weight of a candidate that explains no cell.
     crossed_shares : ndarray of shape (n_candidates,)
         The largest of these shares, also of those in fits to other groups of rows.
     calibrations : list of Calibration
@@ -117,16 +118,17 @@ class Stacking:
                 [group[category.place[:, 0]] for category in categories],
             )
             chosen = scores.chosen(next(priors)).without_last()
-            pairs = zip(categories, chosen.columns, strict=True)
-            calibrations = [category.calibration(own) for category, own in pairs]
+            own_weights = zip(categories, chosen.columns, strict=True)
+            calibrations = [category.calibration(own) for category, own in own_weights]
             found.append(_spread(chosen, categories))
         common, columns = np.zeros(n), np.zeros((n_cols, n))
         crossed = np.zeros((GROUPS, n_cols, n))
         for own, chosen in found:
             common += len(own) / n_cols * chosen.common
             columns[own], crossed[:, own] = chosen.columns, chosen.crossed
-        shares = np.max([columns[own].mean(0) for own, _ in found], 0)
-        most = np.max([crossed[:, own].mean(1).max(0) for own, _ in found], 0)
+        pairs = [(columns[own], crossed[:, own], chosen.least) for own, chosen in found]
+        shares = np.max([own.mean(0) - least for own, _, least in pairs], 0)
+        most = np.max([own.mean(1).max(0) - least for _, own, least in pairs], 0)
         mixed = np.einsum("ip,ip->i", columns[cols], R)
         off = np.square(R - mixed[:, None])
         return cls(
@@ -154,6 +156,7 @@ def _spread(
         chosen.prior_cells,
         chosen.crossed.repeat(widths, 1),
         chosen.excess,
+        chosen.least,
     )
 
 

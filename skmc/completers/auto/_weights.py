@@ -30,6 +30,8 @@ class Chosen(NamedTuple):
         Weights that are fitted without a group of rows.
     excess : float
         Root of the ratio of their loss on the groups to that of the weights, minus one.
+    least : float
+        Weight of a candidate that explains no cell.
     """
 
     common: np.ndarray
@@ -37,16 +39,20 @@ class Chosen(NamedTuple):
     prior_cells: float
     crossed: np.ndarray
     excess: float
+    least: float
 
     def without_last(self) -> Chosen:
         """The same weights without the last candidate, of sum one."""
         own = [w[..., :-1] for w in (self.common, self.columns, self.crossed)]
         common, columns, crossed = (w / w.sum(-1, keepdims=True) for w in own)
-        return Chosen(common, columns, self.prior_cells, crossed, self.excess)
+        least = self.least / self.common[:-1].sum()
+        return Chosen(common, columns, self.prior_cells, crossed, self.excess, least)
 
 
 class Loss(ABC):
     """Loss of weighted predictions on held-out cells, which are in groups of rows."""
+
+    least = 0.0  # weight of a candidate that explains no cell
 
     @abstractmethod
     def fit(self, used: np.ndarray, prior_cells: float) -> tuple[np.ndarray, ...]:
@@ -81,7 +87,7 @@ class Loss(ABC):
         common, columns = self.fit(np.array(groups), chosen)
         own = sum(self.loss(columns, k) for k in groups)
         excess = (lowest / own) ** 0.5 - 1 if own > 0 else 0.0
-        return Chosen(common, columns, chosen, np.stack(best), excess)
+        return Chosen(common, columns, chosen, np.stack(best), excess, self.least)
 
 
 class Squares(Loss):
@@ -149,6 +155,7 @@ class LogScores(Loss):
 
     def __init__(self, P: list[np.ndarray], group: list[np.ndarray]) -> None:
         self.P, self.group = P, group
+        self.least = 1 / (sum(map(len, P)) + P[0].shape[1])
 
     def fit(self, used: np.ndarray, prior_cells: float) -> tuple[np.ndarray, ...]:
         own = [

@@ -42,6 +42,13 @@ class AutoCompleter(TakesTables):
     of cells that the other columns count as, decreases from infinity over 1000, 300,
     100 and 30 to 10, until the error rises on rows that were left out of the weights.
 
+    In a table, the candidates' scores of a category are replaced by the nearest
+    probabilities. The weights of a category maximize the log score of the mixed
+    probabilities of its held-out cells, plus ``a`` cells of the weights that all
+    categories share. The mixture is calibrated: the ratios of its probabilities to the
+    shares of the categories are raised to a power, and the shares are mixed in, as the
+    log score demands.
+
     Candidates are tried in order of cost. If missing cells reduce the cost of a method,
     as of factorizations of ratings, it comes earlier, by the same factor. All
     candidates predict the first part, except those for which a similar, cheaper
