@@ -43,7 +43,9 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     Returns
     -------
     ndarray of float32 (for input of at most that precision) or float64
-        The number of dimensions is not checked.
+        In C order, whatever the layout of the container: the last bits of sums depend
+        on the order in memory, and may decide between two donors. It can share memory
+        with ``X``. The number of dimensions is not checked.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     _refuse_what_overflows(cells, missing, X, name, lambda where: np.argwhere(where)[0])
     if missing.any():
         cells = np.where(missing, cells.dtype.type(np.nan), cells)
-    return cells
+    return np.asarray(cells, order="C")
 
 
 def _as_array(X: object, name: str) -> np.ndarray:

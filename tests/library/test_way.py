@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import COMPLETERS, low_rank, make
 
 import skmc
-from skmc import AIRCompleter, AutoCompleter, Entries, FactorizationCompleter
+from skmc import (
+    AIRCompleter,
+    AutoCompleter,
+    Entries,
+    FactorizationCompleter,
+    GaussianCompleter,
+    MixedCompleter,
+    SeriesCompleter,
+)
 from skmc.cells import containers
 
 pytestmark = pytest.mark.filterwarnings(
@@ -54,6 +63,125 @@ def test_fit_transform_is_fit_and_transform(cls, kind):
         again = completer.fit(X, **given).transform(X)
         np.testing.assert_array_equal(np.asarray(at_once), np.asarray(again))
         assert np.asarray(at_once).dtype == np.asarray(again).dtype
+
+
+def strided(X):
+    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), 1e9, X.dtype)
+    wide[::2, 1::3] = X
+    return wide[::2, 1::3]
+
+
+def backwards(X):
+    return X[::-1, ::-1].copy()[::-1, ::-1]
+
+
+def read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+def masked_fortran(X):
+    missing = np.asfortranarray(np.isnan(X))
+    return np.ma.masked_array(np.asfortranarray(np.where(missing, 1e9, X)), missing)
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "strided": strided,
+    "backwards": backwards,
+    "read-only": read_only,
+    "frame": pd.DataFrame,
+    "masked, fortran": masked_fortran,
+    "tensor": lambda X: torch.from_numpy(X.T.copy()).T,
+}
+# The frames of the fits have names, the arrays of the calls have none.
+unnamed = pytest.mark.filterwarnings("ignore:X (does not have|has) .*feature names")
+
+
+TAKE_MORE = {"solver": "apgl", "regularizer": "dirichlet"}  # weights, and graphs
+
+
+def answers(completer, X, truth, **known):
+    """What a completer says of cells, some of them in new rows."""
+    found = [completer.fit_transform(X, **known), completer.score(X, truth)]
+    new = X.iloc[3:9] if isinstance(X, pd.DataFrame) else X[3:9]
+    found.append(completer.transform(new + 0.01))
+    if hasattr(completer, "sample"):
+        found.append(completer.sample(X, 2, random_state=0))
+    for name in {"predict_std", "predict_interval"} & set(dir(completer)):
+        found.append(getattr(completer, name)(X))
+    return [np.asarray(part) for part in found]
+
+
+@unnamed
+@pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
+def test_answers_do_not_depend_on_the_order_in_memory(cls):
+    """To the last bit, which can decide between two donors; and X is not changed."""
+    rng = np.random.RandomState(0)
+    truth = low_rank(30, 8) + 3 + 0.1 * rng.randn(30, 8)
+    X = np.where(rng.uniform(size=truth.shape) < 0.2, np.nan, truth)
+    expected = answers(make(cls, max_iter=8), X.copy(), truth)
+    for name, layout in LAYOUTS.items():
+        Y = layout(X)
+        found = answers(make(cls, max_iter=8), Y, layout(truth))
+        for one, other in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+        kept = np.ma.filled(Y, np.nan) if name.startswith("masked") else Y
+        np.testing.assert_array_equal(np.asarray(kept), X, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:None of the candidates takes")
+@pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
+def test_side_information_is_read_in_any_order_in_memory(cls):
+    rng = np.random.RandomState(0)
+    X = low_rank(30, 8) + 3 + 0.1 * rng.randn(30, 8)
+    X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    graph = rng.randint(2, size=(8, 8)).astype(float)
+    sides = {
+        "cell_weight": rng.uniform(1, 3, X.shape),
+        "row_features": rng.randn(30, 3),
+        "col_graph": graph + graph.T,
+    }
+    for name in sides.keys() & set(cls.takes()):
+        one, *others = (
+            make(cls, max_iter=8, **TAKE_MORE).fit_transform(
+                X, **{name: layout(sides[name])}
+            )
+            for layout in (np.copy, np.asfortranarray, strided, pd.DataFrame)
+        )
+        for other in others:
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+@unnamed
+@pytest.mark.parametrize("layout", ["fortran", "strided", "frame"])
+@pytest.mark.parametrize(
+    "completer",
+    [
+        MixedCompleter(GaussianCompleter(random_state=0)),
+        SeriesCompleter(GaussianCompleter(max_iter=3, random_state=0), random_state=0),
+    ],
+    ids=["mixed", "series"],
+)
+def test_tables_do_not_depend_on_the_order_in_memory(completer, layout):
+    X = holed()[:, [0, 1, 2, 4, 5, 6]]
+    one = completer.fit_transform(X.copy())
+    other = completer.fit_transform(LAYOUTS[layout](X))
+    np.testing.assert_array_equal(one, np.asarray(other))
+
+
+def test_words_do_not_depend_on_the_order_in_memory():
+    X = np.empty((24, 4), object)
+    X[:] = holed()[:, :1]
+    X[:, :3] = holed()[:, [0, 1, 5]]
+    X[:, 3] = np.where(X[:, 1].astype(float) > 3, "high", "low")
+    X[::5, 3] = None
+    frame = pd.DataFrame(X).infer_objects()
+    one = MixedCompleter(GaussianCompleter(random_state=0)).fit_transform(X.copy())
+    for other in (np.asfortranarray(X), strided(X), frame):
+        found = MixedCompleter(GaussianCompleter(random_state=0)).fit_transform(other)
+        np.testing.assert_array_equal(one, np.asarray(found, object))
 
 
 @pytest.mark.parametrize(
