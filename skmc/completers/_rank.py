@@ -10,6 +10,8 @@ from skmc.cells import Cells
 from skmc.solvers import HardRank, Solver
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+# Rank 0 is the mean; it comes second, for fits that have time for one rank only.
+WITH_MEAN = (RANKS[0], 0, *RANKS[1:])
 
 
 def checked_rank(rank: int, shape: Sequence[int], otherwise: str = "'auto'") -> int:
@@ -39,7 +41,7 @@ def choose_rank(
 
     ``solver_of`` makes a solver from a rank and the cells to train on. The search over
     ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` successive
-    failures. Rank 0, if it is among them, is the mean.
+    failures.
     """
     if rank != "auto":
         return checked_rank(int(rank), data.shape)

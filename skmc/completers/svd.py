@@ -22,7 +22,7 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Cells, Given, Observed, SparseObserved
-from skmc.completers._rank import RANKS, choose_rank
+from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import SVD, Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
@@ -145,8 +145,9 @@ class SVDCompleter(IterativeCompleter):
     rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
-        ranks = (0, *RANKS) if isinstance(data, Observed) else RANKS
-        return {"rank": choose_rank(self.rank, data, trials, ranks=ranks)}
+        ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
+        found = choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
+        return {"rank": found}
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         return self.storages[type(data)](data, params)

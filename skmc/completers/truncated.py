@@ -9,7 +9,7 @@ import torch
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
-from skmc.completers._rank import RANKS, choose_rank
+from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
@@ -145,9 +145,9 @@ class TNNRCompleter(IterativeCompleter):
             data,
             trials,
             lambda rank, _: self._of_rank(rank),
-            ranks=(0, *RANKS),
+            ranks=WITH_MEAN,
             max_iter=min(TRIAL_ITER, self.max_iter),
-            patience=2,
+            patience=3,
         )
         return {"rank": rank}
 
