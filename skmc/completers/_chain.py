@@ -70,9 +70,9 @@ class Column(Trees):
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
             parts.append(_trained(A, y, counts, ridge, rng))
         coefs, trees, leaves, residuals = zip(*parts, strict=True)
-        # A tree without inputs is a leaf, which refers to the predicted column.
-        cols = np.append(inputs, predicted)
-        arrays = cls.arrays_of([tree.tree_ for tree in trees], cols)
+        # The columns of the nodes are positions in `own`.
+        own = np.arange(len(inputs) + len(predicted))
+        arrays = cls.arrays_of([tree.tree_ for tree in trees], own)
         node = np.concatenate(
             [root + leaf for root, leaf in zip(arrays["roots"], leaves, strict=True)]
         )
@@ -101,7 +101,15 @@ class Column(Trees):
         # that can change its leaf.
         products = whole[..., self.inputs] * self.coefs[:, None, :-1]
         linear = products.sum(-1) + self.coefs[:, -1:]
-        return linear[..., None], self.leaves(single(whole))
+        return linear[..., None], self.leaves(single(whole[..., self.own]))
+
+    @property
+    def own(self) -> np.ndarray:
+        """The inputs and the predicted columns.
+
+        A tree without inputs is a leaf, which refers to a predicted column.
+        """
+        return np.append(self.inputs, self.predicted)
 
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from skmc.completers._chain import Column, draw
+from skmc.completers._inputs import most_correlated
 from skmc.loop import FitTasks, seconds_left
 
 LEAST_SWEEPS = 4  # before models are kept
@@ -45,7 +46,9 @@ class Chains:
         self.sweeps: list[list[Column]] = []
         self.in_bag: list[np.ndarray] = []
         self.n_iter = 0  # number of sweeps before models are kept
-        self.used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
+        used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
+        others = [np.setdiff1d(used, group) for group in groups]
+        self.inputs = most_correlated(X, groups, others)
         self.whole = np.repeat(np.nan_to_num(X)[None], n_chains, 0)
         for group in groups:
             seen = np.flatnonzero(~self.missing[:, group[0]])
@@ -77,13 +80,15 @@ class Chains:
         n_chains, n_rows = self.whole.shape[:2]
         bag = self.rng.randint(n_rows, size=(n_chains, n_rows))
         columns = []
-        for group, levels in zip(self.groups, self.levels, strict=True):
+        for group, inputs, levels in zip(
+            self.groups, self.inputs, self.levels, strict=True
+        ):
             column = Column.trained(
                 self.X,
                 self.whole,
                 bag,
                 group,
-                np.setdiff1d(self.used, group),
+                inputs,
                 self.ridge,
                 levels,
                 self.rng,

@@ -16,6 +16,7 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
+from skmc.completers._inputs import most_correlated
 from skmc.linalg import threads_for, work_of
 from skmc.loop import FitTasks, seconds_left
 
@@ -204,9 +205,12 @@ class Plan:
     inputs: list[np.ndarray]
 
     @classmethod
-    def of(cls, varies: np.ndarray, first: np.ndarray, together: bool) -> Plan:
+    def of(
+        cls, X: np.ndarray, varies: np.ndarray, first: np.ndarray, together: bool
+    ) -> Plan:
         """Plan the models of varying columns; columns without inputs get none.
 
+        ``X`` has standardized cells, by whose correlations inputs are chosen.
         ``first`` is, for each column, the first one of the same cell. With
         ``together``, a model predicts all columns of a cell.
         """
@@ -215,7 +219,10 @@ class Plan:
         predicted = [used[label[used] == k] for k in np.unique(label[used])]
         inputs = [used[first[used] != first[cols[0]]] for cols in predicted]
         pairs = [pair for pair in zip(predicted, inputs, strict=True) if len(pair[1])]
-        return cls([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        predicted = [pair[0] for pair in pairs]
+        return cls(
+            predicted, most_correlated(X, predicted, [pair[1] for pair in pairs])
+        )
 
     @property
     def n_cols(self) -> int:

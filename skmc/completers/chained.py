@@ -85,9 +85,10 @@ class ChainedCompleter(BaseCompleter):
 
     Notes
     -----
-    A leaf has at least five donors. A model is trained on at most 5000 rows. With ``n``
-    of these rows and ``d`` columns, time grows with ``d**2 n log(n)`` and memory with
-    ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are in
+    A leaf has at least five donors. A model is trained on at most 5000 rows, and its
+    inputs are at most 50 columns, those most correlated with its own. With ``n`` of
+    these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
+    with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are in
     memory together.
 
     The draws of a row depend only on that row. `transform`, `predict_std` and

@@ -97,8 +97,9 @@ class TreesCompleter(BaseCompleter):
 
     Notes
     -----
-    A fit of ``n`` rows and ``d`` columns takes time in proportion to
-    ``d**2 n log(n) n_estimators`` per round. "extra_trees" stores about
+    A model has at most 50 inputs, the columns most correlated with its own. A fit of
+    ``n`` rows and ``d`` columns takes time in proportion to ``d min(d, 50) n log(n)
+    n_estimators`` per round. "extra_trees" stores about
     ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
     a `MemoryError` at once if this exceeds the memory of the machine. "boosting" stores
     at most 31 leaves per tree for any number of rows; from about ten thousand rows on
@@ -198,7 +199,8 @@ class TreesCompleter(BaseCompleter):
             gaussian = GaussianCompleter(random_state=rng)
             gaussian._first_columns = self._first_columns
             linear = gaussian.fit(cells)._fitted
-        plan = Plan.of(varies, self._first_of_cells(len(varies)), self._out_of_bag)
+        first = self._first_of_cells(len(varies))
+        plan = Plan.of(X, varies, first, self._out_of_bag)
         start = whole = expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         rounds: list[Models] = []

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import make
 
-from skmc import ChainedCompleter, GaussianCompleter, MixedCompleter, patterns
+from skmc import (
+    ChainedCompleter,
+    GaussianCompleter,
+    MixedCompleter,
+    TreesCompleter,
+    patterns,
+)
+from skmc.completers._inputs import most_correlated
 from skmc.metrics import crps, rmse
 
 
@@ -126,3 +134,37 @@ def test_categories_are_drawn_by_their_frequencies():
         assert (drawn[:, hidden] == value).mean() == pytest.approx(share, abs=0.03)
     # A mode would hide the rare category, which x does not tell from the first one.
     assert (completer.transform(table)["kind"][hidden] == "c").mean() < 0.07
+
+
+def test_inputs_of_wide_tables_are_the_most_correlated_columns():
+    """Of few rows, a high correlation is chance; narrow tables use all columns."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(300, 90)
+    X[:, 60:] = X[:, [0]] + 0.5 * rng.randn(300, 30)  # like column 0
+    X[3:, 5], X[:3, 5] = np.nan, X[:3, 0]  # three equal cells
+    predicted = [np.array([0]), np.array([0, 1])]
+    others = [np.arange(1, 90), np.arange(2, 90)]
+    for own in most_correlated(X, predicted, others):
+        assert len(own) == 50 and (np.diff(own) > 0).all()
+        assert set(range(60, 90)) <= set(own.tolist()) and 5 not in own
+    moved = X * 10.0 ** rng.uniform(-3, 3, 90)
+    for a, b in zip(
+        most_correlated(X, predicted, others),
+        most_correlated(moved, predicted, others),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    few = [np.arange(1, 40)]
+    assert most_correlated(X, predicted[:1], few) is few
+
+
+@pytest.mark.filterwarnings("ignore:Row 0 .* no observed cell")
+@pytest.mark.parametrize("cls", [ChainedCompleter, TreesCompleter])
+def test_wide_tables(cls):
+    rng = np.random.RandomState(0)
+    truth = np.repeat(rng.randn(60, 20), 6, 1) + 0.3 * rng.randn(60, 120)
+    X = np.where(rng.rand(60, 120) < 0.2, np.nan, truth)
+    completer = make(cls, max_iter=1, n_estimators=10, n_draws=4).fit(X)
+    off = (completer.transform(X) - truth)[np.isnan(X)]
+    assert np.sqrt(np.square(off).mean()) < 0.7 * truth.std()
+    assert np.isfinite(completer.transform(np.full((1, 120), np.nan))).all()
