@@ -31,13 +31,15 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         optional("matplotlib", "--html", "Matplotlib")
     matrix = file.matrix()
     from skmc._command.report import Report
+    from skmc.cells import Entries
     from skmc.model_selection import compare
 
     completers = _chosen(matrix, options, messages)
+    cells = Entries.of_matrix(matrix, one_unit=True) if file.one_unit else matrix
     with messages.progress() as progress:
         table = compare(
             completers,
-            matrix,
+            cells,
             cv=options.splits,
             patterns=[options.pattern],
             metrics=[options.metric or "nmae"],

@@ -26,6 +26,7 @@ class File:
     options: ClassVar[tuple[str, ...]]  # options that not all formats have
     method = "auto"  # default method
     unit = "cells"
+    one_unit = False  # whether all columns have the same unit
     matrix_of = ""  # description of the matrix in a report
     fitted: Any = None  # the completer
     on_fit: Callable[[int, int], object] | None = None

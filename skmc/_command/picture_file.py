@@ -40,6 +40,7 @@ class PictureFile(File):
     options = ("mask", "missing_color", "invert_mask", "mask_threshold", "tolerance")
     method = "nonlocal"
     unit = "pixels"
+    one_unit = True
     matrix_of = " Values are means of the channels, between 0 and 1."
 
     def __init__(self, path: str, options: Namespace):

@@ -88,8 +88,8 @@ class ChainedCompleter(BaseCompleter):
     A leaf has at least five donors. A model is trained on at most 5000 rows, and its
     inputs are at most 50 columns, those most correlated with its own. With ``n`` of
     these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
-    with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are in
-    memory together.
+    with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are
+    in memory together.
 
     The draws of a row depend only on that row. `transform`, `predict_std` and
     `predict_interval` take the same uniform numbers for all rows.
