@@ -122,8 +122,6 @@ class Variant(NamedTuple):
         Parameters that differ from the defaults.
     cost : Cost or None, default=None
         Time of a fit; None is the cost of the class.
-    needs : str or None, default=None
-        Module that the candidate requires.
     after : str or None, default=None
         Name of a cheaper candidate that is similar. If that one was tried and has no
         weight, this one is not tried.
@@ -132,5 +130,4 @@ class Variant(NamedTuple):
     name: str
     params: Mapping[str, Any] = MappingProxyType({})
     cost: Cost | None = None
-    needs: str | None = None
     after: str | None = None

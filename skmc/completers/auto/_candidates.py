@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -104,7 +103,6 @@ def family(seed: int, device: str | torch.device) -> list[Candidate]:
         _candidate(cls, variant, {"random_state": seed, "device": device})
         for cls in completer_classes()
         for variant in vars(cls).get("stacked", ())
-        if variant.needs is None or importlib.util.find_spec(variant.needs)
     ]
     return [*found, _chained_trees(seed)]
 

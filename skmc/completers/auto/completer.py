@@ -71,7 +71,7 @@ class AutoCompleter(TakesTables):
         and without ``implicit``, `FactorizationCompleter`, `TreesCompleter` with both
         ensembles, with a linear model and in a chain, `ChainedCompleter`,
         `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
-        `BiharmonicCompleter` (if scikit-image is installed), and
+        `BiharmonicCompleter`, and
         `sklearn.impute.IterativeImputer` with trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
