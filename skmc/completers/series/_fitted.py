@@ -87,7 +87,7 @@ class FittedSeries:
     @property
     def error(self) -> float:
         """Error on the held-out cells."""
-        return self.stack.own.error
+        return self.stack.error
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -135,8 +135,6 @@ def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
 
 def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
     data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
-    if how == "auto":
-        how = "columns" if bool(Scaling.unlike(data)) else None
-    found = Scaling.of(data, how)
+    found = Scaling.of(data, how and "columns")
     # A constant series may have other values later.
     return Scaling(found.shift, torch.where(found.scale > 0, found.scale, 1.0))
