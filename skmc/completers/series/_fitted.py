@@ -87,7 +87,7 @@ class FittedSeries:
     @property
     def error(self) -> float:
         """Error on the held-out cells."""
-        return self.stack.own.error
+        return self.stack.error
 
     @property
     def weights(self) -> dict[str, np.ndarray]:

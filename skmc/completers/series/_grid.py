@@ -55,8 +55,10 @@ def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
     if (counts > 1).any():
         first = (counts > 1).argmax()
         raise ValueError(
-            f"{name} has the time {values[first]} {counts[first]} times; drop or "
-            "average duplicates. If clocks were set back, give the times a time zone."
+            f"{name} has the time {values[first]} {counts[first]} times. If the rows "
+            "belong to several series, such as shops, give each of them a column first "
+            "(X.pivot(index=time, columns=shop, values=value)). If clocks were set "
+            "back, give the times a time zone. Otherwise, drop or average duplicates."
         )
     return ticks
 

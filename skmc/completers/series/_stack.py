@@ -11,6 +11,7 @@ import numpy as np
 from skmc.completers.auto._cross_fit import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._stacking import Stacking, rms
+from skmc.completers.series._ends import Ends
 from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
 from skmc.completers.series._windows import Span, Windows, widest
 from skmc.loop import FitTasks
@@ -19,60 +20,189 @@ from skmc.patterns import gap_lengths, moved_gaps
 HELD_OUT = 0.1  # share of the observed cells
 MIN_HIDDEN, MAX_ROUNDS = 2000, 4  # fewer hidden cells are drawn several times
 N_COLUMNS = 300  # largest number of columns of windows with offsets
+FILLS = 3  # of the residuals of members without a value
+NEAREST = 0  # position of the member that repeats the nearest cell at ends
+SURE = 2  # standard errors of a share that is told from 0
+EVEN = 1e-9  # weight of members besides their own, if all others have no value
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Residuals of the members on cells that were held out.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_cells, n_members)
+        Differences from the members' values; NaN where a member has none.
+    classes : int ndarray of shape (n_cells,)
+        Classes of the cells, see `gap_classes`.
+    groups, series : int ndarray of shape (n_cells,)
+        Groups of the cells for `Stacking`, and their series.
+    """
+
+    residuals: np.ndarray
+    classes: np.ndarray
+    groups: np.ndarray
+    series: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
+        """Join the cells of several rounds, whose groups differ."""
+        names = ("residuals", "classes", "groups", "series")
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        )
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Number of the end that each cell belongs to."""
+        pairs = np.stack([self.groups, self.series])
+        found = np.unique(pairs, axis=1, return_inverse=True)[1]
+        return found.ravel()
+
+    def kinds(self, n_classes: int) -> tuple[HeldOut, HeldOut]:
+        """The cells in gaps, and those at ends, with the classes of each from 0."""
+        end = self.classes >= n_classes
+        gaps, ends = (
+            HeldOut(
+                self.residuals[of],
+                self.classes[of] % n_classes,
+                self.groups[of],
+                self.series[of],
+            )
+            for of in (~end, end)
+        )
+        return gaps, ends
 
 
 @dataclass(frozen=True)
 class GapWeights:
-    """Weights of members by the length of gaps, and their errors.
+    """Weights of members by the kind and length of gaps, and their errors.
 
     Parameters
     ----------
     weights : ndarray of shape (n_classes, n_members)
-        Weights for each class of lengths: 1, 2 to 3, 4 to 7, ...
+        Weights for each class, see `gap_classes`.
     scale : ndarray of shape (n_classes,)
         Error of the best member for each class, or for the nearest one with cells.
     spread : Spread
         Errors of the series, in units of ``scale``.
-    error : float
-        Root mean squared error on the held-out cells.
+    errors : tuple of float
+        Root mean squared errors on the cells held out in gaps, and at ends.
     """
 
     weights: np.ndarray
     scale: np.ndarray
     spread: Spread
-    error: float
+    errors: tuple[float, float]
 
     @classmethod
     def of(
-        cls,
-        residuals: np.ndarray,
-        usable: np.ndarray,
-        classes: np.ndarray,
-        periods: np.ndarray,
-        series: np.ndarray,
-        shape: tuple[int, int],
+        cls, held_out: HeldOut, usable: np.ndarray, shape: tuple[int, int]
     ) -> GapWeights:
-        """Fit the weights of usable members to residuals, (n_cells, n_members).
+        """Fit the weights of usable members.
 
-        Periods and series of the cells form the groups of `Stacking` and `Spread`.
-        ``shape`` has the numbers of classes and of series.
+        ``shape`` has the numbers of classes of gaps (and of ends), and of series.
         """
-        tried, scale = residuals[:, usable], np.ones(shape[0])
-        seen = np.unique(classes)
-        for k in range(shape[0]) if len(seen) else ():
-            near = classes == seen[np.abs(seen - k).argmin()]
-            scale[k] = np.sqrt(np.square(tried[near]).mean(0).min()) or 1.0
-        units = scale[classes]
-        stack = Stacking.of(tried / units[:, None], periods, classes, shape[0])
-        weights = np.zeros((shape[0], len(usable)))
-        weights[:, usable] = stack.columns
-        spread = Spread.of(stack.residuals, stack.variances, periods, series, shape[1])
-        return cls(weights, scale, spread, rms(stack.residuals * units))
+        n_classes, weights, scales, parts, errors = shape[0], [], [], [], []
+        kinds = held_out.kinds(n_classes)
+        for held, other in zip(kinds, kinds[::-1], strict=True):
+            if not len(held.classes):
+                held = other
+            ends = held.ends if held is kinds[1] else None
+            stack, scale, units = _stacked(
+                held.residuals[:, usable], held.groups, held.classes, n_classes, ends
+            )
+            all_members = np.zeros((n_classes, len(usable)))
+            all_members[:, usable] = stack.columns
+            residuals = stack.residuals * units
+            variances = stack.variances * np.square(units)
+            if ends is not None:
+                nearest = held.residuals[:, NEAREST] / scale[held.classes]
+                part = _certainty(residuals, nearest, ends)
+                only = np.arange(len(usable)) == NEAREST
+                all_members = part * all_members + (1 - part) * only
+                change = nearest - residuals
+                residuals = residuals + (1 - part) * change
+                variances = part * (variances + (1 - part) * np.square(change))
+            weights.append(all_members)
+            scales.append(scale)
+            errors.append(rms(residuals * scale[held.classes]))
+            parts.append((residuals, variances, held.groups, held.series))
+        residuals, variances, groups, series = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        return cls(
+            np.concatenate(weights),
+            np.concatenate(scales),
+            Spread.of(residuals, variances, groups, series, shape[1]),
+            (errors[0], errors[1]),
+        )
 
     def without(self, dropped: np.ndarray) -> GapWeights:
         """Remove members, and increase the weights of the others."""
         weights = np.delete(self.weights, dropped, 1)
         return replace(self, weights=weights / weights.sum(1, keepdims=True))
+
+
+def _certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
+    """Share of the weights at ends, by which the rest is left to the nearest value.
+
+    The share of residuals ``one`` that minimizes the squares, together with ``other``,
+    is shrunk towards 0 as James and Stein's means are, and is 0 within two standard
+    errors of it. These are those of the jackknife without one end at a time, which are
+    large if a single end decides.
+    """
+    change = other - one
+    sizes = np.bincount(ends, np.square(change))
+    products = np.bincount(ends, change * other)
+    rest = sizes.sum() - sizes
+    if not sizes.sum() > 0:
+        return 1.0
+    share = products.sum() / sizes.sum()
+    if share <= 0 or not (rest > 0).all():
+        return 0.0
+    without = (products.sum() - products) / rest
+    variance = (len(sizes) - 1) * np.square(without - share).mean()
+    return float(np.clip(share * (1 - SURE**2 * variance / share**2), 0, 1))
+
+
+def _stacked(
+    residuals: np.ndarray,
+    groups: np.ndarray,
+    classes: np.ndarray,
+    n_classes: int,
+    ends: np.ndarray | None,
+) -> tuple[Stacking, np.ndarray, np.ndarray]:
+    """Weights of each class, the error of the best member, and units of the residuals.
+
+    A member without a value leaves its weight to the others, as in the completion. So
+    its residual is that of their weighted sum, whose weights are found in turn. The
+    cells of one of the ``ends`` also have the error of the best member there as their
+    unit: there are few, and one that no member predicts would decide alone. The units
+    are multiples of the error of the class.
+    """
+    has, n_members = ~np.isnan(residuals), residuals.shape[1]
+    weights = np.full((n_classes, n_members), 1 / n_members)
+    seen, scale = np.unique(classes), np.ones(n_classes)
+    for _ in range(FILLS):
+        own = (weights[classes] + EVEN) * has
+        others = (own * np.where(has, residuals, 0)).sum(1) / own.sum(1)
+        tried = np.where(has, residuals, others[:, None])
+        for k in range(n_classes) if len(seen) else ():
+            near = classes == seen[np.abs(seen - k).argmin()]
+            scale[k] = np.sqrt(np.square(tried[near]).mean(0).min()) or 1.0
+        tried /= scale[classes][:, None]
+        units = np.ones(len(tried))
+        if ends is not None:
+            sums = [np.bincount(ends, np.square(r)) for r in tried.T]
+            least = np.min(sums, 0) / np.bincount(ends)
+            units = np.sqrt(1 + least)[ends]
+        stack = Stacking.of(tried / units[:, None], groups, classes, n_classes)
+        weights = stack.columns
+        if has.all():
+            break
+    return stack, scale, units
 
 
 @dataclass(frozen=True)
@@ -86,9 +216,12 @@ class SeriesStack:
     own, later : GapWeights
         Weights for the times of the fit, and for other times.
     mean : SeasonalMean
-        Predictions where a member has none.
+        Predictions where no member has one: of series without an observed cell.
     causal : bool
         Whether the class of a gap is that of the time since its start.
+    error : float
+        Root mean squared error on the held-out cells, gaps and ends in the shares of
+        the missing cells.
     """
 
     members: list[Any]
@@ -96,6 +229,7 @@ class SeriesStack:
     later: GapWeights
     mean: SeasonalMean
     causal: bool
+    error: float
 
     @classmethod
     def fit(
@@ -114,66 +248,118 @@ class SeriesStack:
         ``present`` are the times that have a row in the data.
         """
         missing = np.isnan(cells)
+        n_classes = len(cells).bit_length()
         step = mean.period if len(cells) >= 3 * mean.period else 1
         lost = missing & present[:, None]
         n_hidden = round(HELD_OUT * (~missing).sum())
-        shape = len(cells).bit_length(), cells.shape[1]
-        parts = []
-        n_rounds = np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS)
-        for _ in range(int(n_rounds)):
-            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
-            rest = np.where(hidden, np.nan, cells)
+
+        def held_out(rest: np.ndarray, hidden: np.ndarray, group: Any) -> HeldOut:
+            """Fit the members to the rest, and compare them with hidden cells."""
             mean.fit(rest, start)
             residuals = np.empty((hidden.sum(), len(members)))
             for k, member in enumerate(members):
                 found = member.fit(rest, start).predict(rest, start)
-                found = np.where(np.isnan(found), mean.predict(rest, start), found)
                 residuals[:, k] = (cells - found)[hidden]
                 tasks.done(member.name)
-            time, series = np.nonzero(hidden)
-            classes = _classes(np.isnan(rest), causal, shape[0])[hidden]
-            parts.append((residuals, classes, time // step, series))
-        residuals, classes, periods, series = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
-        groups = classes, periods, series, shape
+            none = np.isnan(residuals).all(1)
+            residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
+            classes = gap_classes(np.isnan(rest), causal, n_classes)[hidden]
+            groups = np.broadcast_to(group, cells.shape)[hidden]
+            return HeldOut(residuals, classes, groups, np.nonzero(hidden)[1])
+
+        time = np.arange(len(cells))[:, None]
+        n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
+        parts = []
+        for _ in range(n_rounds):
+            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
+            rest = np.where(hidden, np.nan, cells)
+            parts.append(held_out(rest, hidden, time // step))
+        ends, last = Ends.of(missing, rng), len(cells)
+        for k in range(0 if causal else ends.n_rounds):
+            since, until = ends.moved(
+                missing, (k + rng.rand()) / ends.n_rounds, step, rng
+            )
+            sides = [(since[i] <= time) & (time < until[i]) for i in range(2)]
+            between = (since[0] <= time) & (time < until[1])
+            rest = np.where(between & ~sides[0] & ~sides[1], cells, np.nan)
+            hidden = (sides[0] | sides[1]) & ~missing & ~np.isnan(rest).all(0)
+            if hidden.any():
+                parts.append(held_out(rest, hidden, last + 2 * k + sides[1]))
+        held = HeldOut.joined(parts)
+        shape = n_classes, cells.shape[1]
         transfers = np.array([member.transfers for member in members])
-        own = GapWeights.of(residuals, np.ones(len(members), bool), *groups)
-        later = GapWeights.of(residuals, transfers, *groups)
+        own = GapWeights.of(held, np.ones(len(members), bool), shape)
+        later = GapWeights.of(held, transfers, shape)
         largest = np.maximum(own.weights, later.weights).max(0)
-        dropped = np.flatnonzero(largest < min(MIN_WEIGHT, largest.max()))
+        costly = np.array([isinstance(member, Windowed) for member in members])
+        dropped = np.flatnonzero(costly & (largest < min(MIN_WEIGHT, largest.max())))
         kept = [member for k, member in enumerate(members) if k not in dropped]
         for k, member in enumerate(members):
             # Members for other times alone keep the fit to fewer cells.
-            if own.weights[:, k].max() >= MIN_WEIGHT:
+            if not costly[k] or own.weights[:, k].max() >= MIN_WEIGHT:
                 member.fit(cells, start)
                 tasks.done(member.name)
         mean.fit(cells, start)
-        return cls(kept, own.without(dropped), later.without(dropped), mean, causal)
+        at_end = gap_classes(missing, causal, n_classes)[lost] >= n_classes
+        share = at_end.mean() if len(at_end) else 0.0
+        squares = np.square(own.errors) * (1 - share, share)
+        error = float(np.sqrt(squares[[True, share > 0]].sum()))
+        own, later = own.without(dropped), later.without(dropped)
+        return cls(kept, own, later, mean, causal, error)
 
     def predict(
         self, cells: np.ndarray, start: int, found: GapWeights
     ) -> tuple[np.ndarray, np.ndarray]:
         """Values and standard deviations of the missing cells, by some weights."""
-        classes = _classes(np.isnan(cells), self.causal, len(found.scale))
+        classes = gap_classes(np.isnan(cells), self.causal, len(found.scale) // 2)
         otherwise = self.mean.predict(cells, start)
-        values, squares = np.zeros(cells.shape), np.zeros(cells.shape)
+        values, squares, total = (np.zeros(cells.shape) for _ in range(3))
         for member, weights in zip(self.members, found.weights.T, strict=True):
-            if not weights.any():
+            if isinstance(member, Windowed) and not weights.any():
                 continue
-            own = member.predict(cells, start)
-            own = np.where(np.isnan(own), otherwise, own) - otherwise
-            values += weights[classes] * own
-            squares += weights[classes] * np.square(own)
+            own = member.predict(cells, start) - otherwise
+            has = ~np.isnan(own)
+            share = (weights[classes] + EVEN) * has
+            own = np.where(has, own, 0)
+            total += share
+            values += share * own
+            squares += share * np.square(own)
+        total = np.where(total > 0, total, 1)
+        values, squares = values / total, squares / total
         scale = found.scale[classes]
         variances = np.maximum(squares - np.square(values), 0) / np.square(scale)
         return otherwise + values, scale * found.spread.deviations(variances)
 
 
-def _classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray:
-    """Logarithms of the lengths of gaps, rounded down; 0 at observed cells."""
-    lengths = np.maximum(gap_lengths(missing, so_far=causal), 1)
-    return np.log2(lengths).astype(int).clip(max=n_classes - 1)
+def gap_classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray:
+    """Classes of gaps; 0 at observed cells.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (n_times, n_series)
+        Missing cells.
+    causal : bool
+        Whether the length of a gap is that of its part up to the cell.
+    n_classes : int
+        Number of classes of gaps, and that of classes of ends.
+
+    Returns
+    -------
+    int ndarray of shape (n_times, n_series)
+        The logarithm of the length of a gap, rounded down. Gaps without a cell on one
+        side have ``n_classes`` more, and the distance from the other side instead of
+        the length; with ``causal``, they are like others.
+    """
+    lengths = gap_lengths(missing, so_far=causal)
+    outside = np.zeros(missing.shape, bool)
+    if not causal:
+        time = np.arange(len(missing))[:, None]
+        first, last = missing.argmin(0), len(missing) - 1 - missing[::-1].argmin(0)
+        beyond = np.maximum(first - time, time - last)
+        outside = missing & ((beyond > 0) | missing.all(0))
+        lengths = np.where(outside & ~missing.all(0), beyond, lengths)
+    found = np.log2(np.maximum(lengths, 1)).astype(int).clip(max=n_classes - 1)
+    return found + n_classes * outside
 
 
 def members_for(
@@ -183,7 +369,10 @@ def members_for(
 
     Without ``causal``, there are windows of all kinds, with and without offsets.
     """
-    found: list[Any] = [Interpolation(causal), *(SeasonalMean(p) for p in periods)]
+    found: list[Any] = [
+        Interpolation(causal),
+        *(SeasonalMean(p) for p in periods or [1]),
+    ]
     plain, around = Windows("times"), [(-1, 1), (-2, 2)]
     offsets: list[tuple[int, ...]]
     if causal:

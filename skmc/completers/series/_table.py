@@ -69,8 +69,8 @@ class TimeTable:
         Raises
         ------
         ValueError
-            There is no series, a number is infinite, or the times are not distinct
-            times.
+            There is no series, a number is infinite, the times are not distinct times,
+            or the index has several levels.
         """
         if not len(X):
             raise ValueError("X has no rows (0 sample(s)).")
@@ -196,12 +196,28 @@ def _times(raw: RawColumn) -> list[Any]:
 
 def _index(index: Any) -> list[Any] | None:
     """The times in an index; None if its rows are only numbered or named."""
+    if getattr(index, "nlevels", 1) > 1:
+        raise ValueError(_of_levels(index))
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
     whole = getattr(index.dtype, "kind", "O") in "iu" and index.is_unique
     times = _dates(index.to_list())
     dates = any(hasattr(time, "isoformat") for time in times)
     return times if dates or whole else None
+
+
+def _of_levels(index: Any) -> str:
+    """Say that rows are of several series, and how each series gets a column."""
+    names = [k if name is None else name for k, name in enumerate(index.names)]
+    kinds = [level.dtype.kind for level in index.levels]
+    others = [name for name, kind in zip(names, kinds, strict=True) if kind != "M"]
+    if len(others) in (0, len(names)):  # the last one is usually the time
+        others = names[:-1]
+    unstacked = repr(others[0] if len(others) == 1 else others)
+    return (
+        f"The index has the levels {names}, but rows must be times; give each series a "
+        f"column first, such as X[column].unstack({unstacked})."
+    )
 
 
 def _dates(times: list[Any]) -> list[Any]:

@@ -41,11 +41,15 @@ class SeriesCompleter(Estimator):
         X_{ts} = \sum_k w_{lk} X^{(k)}_{ts}, \qquad w_{lk} \ge 0, \quad
         \sum_k w_{lk} = 1,
 
-    where l is the class of the length of the gap: 1, 2 to 3, 4 to 7, and so on. The
-    weights minimize the squared error on a tenth of the observed cells, which are held
-    out in gaps like those of the missing cells: these are moved in time, and to other
-    series if there are too few. If that is fewer than 2000 cells, other tenths follow,
-    up to four.
+    where l is the class of the length of the gap: 1, 2 to 3, 4 to 7, and so on. Cells
+    before the first and after the last observed cell of a series have classes of their
+    own, by their distance from it. A member without a value, such as windows of which
+    no cell is observed, leaves its weight to the others. The weights minimize the
+    squared error on a tenth of the observed cells, which are held out in gaps like
+    those of the missing cells: these are moved in time, and to other series if there
+    are too few. If that is fewer than 2000 cells, other tenths follow, up to four. The
+    weights of ends minimize it on ends like those of the series, which stop earlier, or
+    begin later; on at least sixteen of them, if these can be had in four rounds.
 
     Parameters
     ----------
@@ -64,10 +68,9 @@ class SeriesCompleter(Estimator):
         Whether the completion of a time uses cells of this and of earlier times only,
         as a forecast does. What `fit` learns still depends on all times of the fit.
     scaling : {"auto", "columns"} or None, default="auto"
-        "columns" standardizes the series, for series of different units. None leaves
-        them, and minimizes the squared error in their unit. "auto" is "columns" if the
-        deviations of a tenth of the series are more than 5 times those of another
-        tenth, and otherwise None.
+        "auto" and "columns" standardize each series by its own mean and deviation, so
+        that a small series is completed as well as a large one, relative to its
+        deviation. None leaves them, and minimizes the squared error in their unit.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells.
 
@@ -75,11 +78,14 @@ class SeriesCompleter(Estimator):
     ----------
     periods_ : list of int
         The periods.
-    weights_ : dict of str to ndarray of shape (n_classes,)
-        Weights :math:`w_{lk}` of each member, for gaps of length 1, 2 to 3, 4 to 7, ...
+    weights_ : dict of str to ndarray of shape (2 * n_classes,)
+        Weights :math:`w_{lk}` of each member, for gaps of length 1, 2 to 3, 4 to 7,
+        ..., and then for the 1st, 2nd to 3rd, 4th to 7th, ... cell from the nearest
+        observed one at an end.
     error_ : float
         Root mean squared error on the held-out cells, of weights that are fitted to
-        others; in standard deviations if the series are standardized.
+        others; in standard deviations if the series are standardized. Gaps and ends
+        have the shares that they have of the missing cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
@@ -102,12 +108,16 @@ class SeriesCompleter(Estimator):
 
     Weights of a class of gaps without a hidden gap are those of all gaps, and its
     errors are taken from the class of the most similar length. So intervals of gaps
-    that are much longer than those that fit into the series can be too narrow, and so
-    can those at the ends of a call, whose gaps go on outside of it.
+    that are much longer than those that fit into the series can be too narrow.
+
+    There are few ends to learn from. So the weights of ends are mixed with a repetition
+    of the nearest observed cell, by the more, the less certainly they were better on
+    the held-out ends. The trend of a series is not extrapolated. With ``causal``, each
+    gap is an end.
 
     A completer is fitted to at most 10 000 random rows of each matrix, twice. Windows
     with neighbors have at most 300 columns. The arrangements, the classes of gaps and
-    the choice of held-out cells are ours.
+    ends, and the choice of held-out cells are ours.
 
     References
     ----------
