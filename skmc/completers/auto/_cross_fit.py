@@ -29,6 +29,7 @@ CELLS_TO_DROP = 10  # for each candidate, before any is dropped
 CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
 CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer
 LARGEST_OVERESTIMATE = 3  # estimated over measured times of most classes
+SLOWER = 1.5  # than a few rows, which are in the cache
 FIT_SHARE = 2 / 3  # of the time of a fit and its predictions
 
 
@@ -164,7 +165,7 @@ class Trial:
             own_values(self.fitted, part)
             times.append(time.perf_counter() - start)
         slope = max(times[2] - times[1], times[2] / 5) / max(1, len(rows) - few)
-        self.completing = times[2] + slope * n_rows
+        self.completing = times[2] + SLOWER * slope * n_rows
 
     def first(self, n_parts: int) -> np.ndarray:
         """Residuals of the first parts."""
