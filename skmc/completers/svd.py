@@ -184,7 +184,7 @@ class SVDCompleter(IterativeCompleter):
                 scaling.to(torch.float64),
                 RowModel(zero(0, 0), zero(0), ridge, zero(len(ridge))),
                 row_biases=False,
-                col_biases=False,
+                col_biases=scaling.shift.shape[-1] > 1,  # free means
             )
             completion = stream.rows @ stream.cols.mT
             whole = scaling.to(torch.float64).undo(completion).numpy()

@@ -32,6 +32,8 @@ class Measured(Observed):
         Results of the measurements.
     weights : None
         Measurements have no weights.
+    free_means : bool, default=False
+        Measurements have no columns with means of their own.
 
     Examples
     --------

@@ -135,7 +135,8 @@ def test_intervals(run, tmp_path, suffix):
         assert list(out.columns) == names
         assert out["b, c lower"][8:].isna().all()
         low, value, high = (out[n] for n in ("b, c lower", "b, c", "b, c upper"))
-    assert ((low <= value) & (value <= high) & (low < high))[:8].all()
+    assert ((low <= value) & (value <= high))[:8].all()
+    assert (low < high)[:8].sum() >= 6  # but at the ends of the observed range
     if suffix == ".csv":  # a column of that name exists
         table["b, c lower"] = 1.0
         table.to_csv(tmp_path / "in.csv", index=False)

@@ -246,7 +246,7 @@ def threads_of_trees(**params):
     X[0, 0] = np.nan
     trees = TreesCompleter(**params, random_state=0).fit(X)
     (models,) = trees._fitted.row_map.rounds
-    return {model.regressor.n_threads_ for model in models.values()}
+    return {model.regressor.n_threads_ for model in models}
 
 
 @pytest.mark.usefixtures("two")

@@ -32,7 +32,12 @@ pytestmark = pytest.mark.filterwarnings(
 VARIANTS = {
     "AIRCompleter": [
         {},
-        {"early_stopping": True, "n_iter_no_change": 25, "lr": 0.02},
+        {
+            "early_stopping": True,
+            "n_iter_no_change": 25,
+            "lr": 0.02,
+            "scaling": "global",
+        },
         {"early_stopping": True, "n_iter_no_change": 25, "lr": 0.02, "depth": 1},
         {"adjacency": "global", "blocks": {5: 0.1}},
     ],

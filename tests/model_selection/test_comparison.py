@@ -119,7 +119,7 @@ def test_comparison_equals_fits_by_hand(matrix):
 
 def test_imputers_of_scikit_learn_take_part(matrix):
     table = compare(
-        [KNNCompleter(), KNNImputer(), MeanCompleter(), SimpleImputer()],
+        [KNNCompleter(scaling=None), KNNImputer(), MeanCompleter(), SimpleImputer()],
         matrix,
         cv=2,
         patterns=["mar", KFold(3, shuffle=True, random_state=0)],

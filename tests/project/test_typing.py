@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import subprocess
@@ -88,18 +87,3 @@ def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
     ran = checked(checker, "\n".join(lines), tmp_path, monkeypatch)
     found = re.findall(r"user\.py:(\d+):.*error", ran.stdout)
     assert {lines[int(number) - 1] for number in found} == expected
-
-
-def parameters_of(path):
-    """Annotations of the parameters of all functions of a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            a = node.args
-            every = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
-            yield from (ast.unparse(p.annotation) for p in every if p and p.annotation)
-
-
-def test_few_parameters_are_any():
-    """Parameters that are only passed on have the type object."""
-    found = [kind for path in PACKAGE.rglob("*.py") for kind in parameters_of(path)]
-    assert found.count("Any") <= 0.05 * len(found)
