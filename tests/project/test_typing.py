@@ -14,7 +14,6 @@ from numpydoc.docscrape import ClassDoc
 from skmc import MixedCompleter, SeriesCompleter
 from skmc.checks import all_completers
 
-PACKAGE = Path(__file__).parents[2] / "skmc"
 CACHE = Path(__file__).parents[2] / ".mypy_cache" / "user"
 SCRIPT = """\
 import numpy as np
