@@ -54,11 +54,25 @@ class Ends:
 
     @property
     def n_rounds(self) -> int:
-        """How often ends are held out."""
+        """How often ends are held out, without an overlap of those of two rounds."""
         if not self.missing:
             return 1
         n_ends = int((self.before > 0).sum() + (self.after > 0).sum())
-        return min(MAX_ROUNDS, -(-ENOUGH // n_ends))
+        apart = 1 + self._shifts // self._longest
+        return min(MAX_ROUNDS, -(-ENOUGH // n_ends), apart)
+
+    @property
+    def _longest(self) -> int:
+        return int(max(self.before.max(), self.after.max()))
+
+    @property
+    def _room(self) -> int:
+        return int(SHARE * (self.span[1] - self.span[0]))
+
+    @property
+    def _shifts(self) -> int:
+        """Number of times by which the ends can move."""
+        return max(self._room - self._longest, self._room // 4)
 
     def moved(
         self, missing: np.ndarray, lot: float, step: int, rng: np.random.RandomState
@@ -82,10 +96,8 @@ class Ends:
             First time, and the time after the last, that is hidden of each series, at
             its beginning and at its end. All earlier and all later times are removed.
         """
-        first, stop = self.span
-        room = int(SHARE * (stop - first))
-        longest = max(self.before.max(), self.after.max())
-        shift = int(lot * max(room - longest, room // 4)) // step * step
+        (first, stop), room = self.span, self._room
+        shift = int(lot * self._shifts) // step * step
         begin, end = first + shift, stop - shift
         before = _exchanged(self.before, missing[begin], rng).clip(max=room - shift)
         after = _exchanged(self.after, missing[end - 1], rng).clip(max=room - shift)

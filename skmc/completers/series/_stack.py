@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from skmc.completers.auto._cross_fit import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
@@ -22,7 +23,7 @@ MIN_HIDDEN, MAX_ROUNDS = 2000, 4  # fewer hidden cells are drawn several times
 N_COLUMNS = 300  # largest number of columns of windows with offsets
 FILLS = 3  # of the residuals of members without a value
 NEAREST = 0  # position of the member that repeats the nearest cell at ends
-SURE = 2  # standard errors of a share that is told from 0
+SURE = 0.975  # quantile of Student's distribution
 EVEN = 1e-9  # weight of members besides their own, if all others have no value
 
 
@@ -149,9 +150,9 @@ def _certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
     """Share of the weights at ends, by which the rest is left to the nearest value.
 
     The share of residuals ``one`` that minimizes the squares, together with ``other``,
-    is shrunk towards 0 as James and Stein's means are, and is 0 within two standard
-    errors of it. These are those of the jackknife without one end at a time, which are
-    large if a single end decides.
+    is shrunk towards 0 as James and Stein's means are, and is 0 if its 95 % interval
+    contains 0. The standard error is that of the jackknife without one end at a time,
+    which is large if a single end decides.
     """
     change = other - one
     sizes = np.bincount(ends, np.square(change))
@@ -164,7 +165,8 @@ def _certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
         return 0.0
     without = (products.sum() - products) / rest
     variance = (len(sizes) - 1) * np.square(without - share).mean()
-    return float(np.clip(share * (1 - SURE**2 * variance / share**2), 0, 1))
+    error = stats.t.ppf(SURE, len(sizes) - 1) ** 2 * variance
+    return float(np.clip(share * (1 - error / share**2), 0, 1))
 
 
 def _stacked(

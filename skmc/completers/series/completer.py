@@ -49,7 +49,7 @@ class SeriesCompleter(Estimator):
     those of the missing cells: these are moved in time, and to other series if there
     are too few. If that is fewer than 2000 cells, other tenths follow, up to four. The
     weights of ends minimize it on ends like those of the series, which stop earlier, or
-    begin later; on at least sixteen of them, if these can be had in four rounds.
+    begin later; on at least sixteen of them, if four rounds have them.
 
     Parameters
     ----------
