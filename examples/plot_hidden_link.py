@@ -43,7 +43,9 @@ for (curve, scatter), link in zip(axes, (sensor, wave), strict=True):
     truth = link(C).astype(np.float32)
     hidden = patterns.random(truth, 0.5, spare=True, random_state=0)
     X = np.ma.masked_array(truth, hidden)
-    linked = LinkedFactorizationCompleter(max_iter=250, random_state=0)
+    linked = LinkedFactorizationCompleter(
+        max_iter=250, scaling="global", random_state=0
+    )
     for completer in (SVDCompleter(random_state=0), linked):
         completed = completer.fit_transform(X)
         name = type(completer).__name__.removesuffix("Completer")

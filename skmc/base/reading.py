@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
 
 
-UNLIKE = 30  # ratio of deviations of columns above which their units may differ
+# Ratio of deviations of columns above which their units may differ: between dark and
+# bright columns of a photograph it can be 40.
+UNLIKE = 100
 
 
 def check_names(X: Container) -> None:
