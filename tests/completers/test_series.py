@@ -227,7 +227,7 @@ def test_ends_of_series_do_not_jump_to_the_mean(kind, share):
 @pytest.mark.parametrize("kind", ["ramp", "season", "step", "walk"])
 def test_ends_are_hardly_worse_than_the_nearest_value(kind, where):
     ours, nearest = errors_at_ends(kind, where, range(20))
-    # Starts of random walks are still a third worse: other walks seem to explain them.
+    # Starts of random walks are still a third worse.
     assert ours < (1.4 if (kind, where) == ("walk", "start") else 1.05) * nearest
 
 
