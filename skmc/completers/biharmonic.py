@@ -159,12 +159,12 @@ def _laplacian(height: int, width: int) -> sp.csr_array:
     Neighbors beyond an edge are the pixel itself.
     """
 
-    def along(n: int) -> sp.csr_array:
+    def along(n: int) -> sp.spmatrix:
         ones, center = np.ones(n - 1), np.zeros(n)
         center[1:] -= 1
         center[:-1] -= 1
-        return sp.diags_array([ones, center, ones], offsets=[-1, 0, 1], shape=(n, n))
+        return sp.diags([ones, center, ones], [-1, 0, 1], shape=(n, n))
 
-    down = sp.kron(along(height), sp.eye_array(width))
-    across = sp.kron(sp.eye_array(height), along(width))
+    down = sp.kron(along(height), sp.identity(width))
+    across = sp.kron(sp.identity(height), along(width))
     return sp.csr_array(down + across)
