@@ -11,7 +11,9 @@ latent = rng.randn(100, 3) @ rng.randn(3, 60)
 truth = np.clip(latent, -1, 2)
 hidden = patterns.random(truth, 0.4, random_state=0)
 X = np.ma.masked_array(truth, hidden)
-linked = LinkedFactorizationCompleter(3, 0.1, device="cpu", random_state=0).fit(X)
+linked = LinkedFactorizationCompleter(
+    3, 0.1, scaling="global", device="cpu", random_state=0
+).fit(X)
 plain = SVDCompleter(device="cpu", random_state=0).fit(X)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
 slope, offset = np.polyfit(linked.latent_.ravel(), latent.ravel(), 1)
