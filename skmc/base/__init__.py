@@ -48,6 +48,7 @@ from skmc.base.reporting import (
     record,
     unfinished,
     warn_of_empty_columns,
+    warn_of_units,
     warn_user,
 )
 from skmc.base.shared_docs import documented

@@ -16,6 +16,7 @@ from skmc import patterns
 from skmc.base import batching, fitting
 from skmc.base.completer import READING, BaseCompleter
 from skmc.base.fitted import Completion, Fitted, ScaledRows
+from skmc.base.reporting import warn_of_units
 from skmc.base.trials import no_choice
 from skmc.cells import Cells, Given
 from skmc.linalg import Randomness, resolve_device
@@ -80,6 +81,9 @@ class IterativeCompleter(BaseCompleter):
         if given.scaling is not None:  # with its own units
             return replace(given, data=data)
         given = replace(given, data=data)
+        in_memory = given.read is not None
+        if self.scaling == "auto" and given.statistics.one_unit and in_memory:
+            warn_of_units(self, data)
         scaling = given.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 

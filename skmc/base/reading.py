@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.predicting import as_array
-from skmc.base.reporting import warn_user
+from skmc.base.reporting import warn_of_units
 from skmc.base.side_information import read_known, sides_of
 from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
 from skmc.cells import (
@@ -27,11 +27,6 @@ from skmc.cells import (
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
-
-
-# Ratio of deviations of columns above which their units may differ: between dark and
-# bright columns of a photograph it can be 40.
-UNLIKE = 100
 
 
 def check_names(X: Container) -> None:
@@ -105,9 +100,9 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
     """
     storages, one_unit = completer.storages, _one_unit(completer, X)
     if BlockObserved in storages and isinstance(X, StoredEntries):
-        return _read_stored(completer, X, known)
+        return _read_stored(completer, X, known, one_unit=one_unit)
     if ChunkedRows in storages and is_lazy(X):
-        return _read_chunks(completer, X, known)
+        return _read_chunks(completer, X, known, one_unit=one_unit)
     ids = X.ids if isinstance(X, Entries) else None
     known = dict(known) if ids is None else _by_identifier(known, ids)
     weight = known.pop("cell_weight", None)
@@ -136,7 +131,9 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
             given = sides_of(given, known)
     scaled = getattr(completer, "scaling", None) == "columns"
     if completer.completer_tags.pictures and not (scaled or _says_one_unit(X)):
-        _warn_of_units(completer, given)
+        warn_of_units(
+            completer, given.data, "standardize them first, or use MixedCompleter"
+        )
     if ids is None:
         return given
     return replace(given, statistics=replace(given.statistics, ids=ids))
@@ -149,23 +146,7 @@ def _one_unit(completer: BaseCompleter, X: Container) -> bool:
 
 
 def _says_one_unit(X: Container) -> bool:
-    return sp.issparse(X) or (isinstance(X, Entries) and X.one_unit)
-
-
-def _warn_of_units(completer: BaseCompleter, given: Given) -> None:
-    """Warn if columns that are compared with each other have different units."""
-    deviations = given.data.scaling_of("columns").scale[0]
-    # A deviation of a few cells can be small by chance.
-    many = given.data.mask.sum(0) >= 5
-    deviations = deviations[many & (deviations > 0)]
-    if len(deviations) and deviations.max() > UNLIKE * deviations.min():
-        ratio = float(deviations.max() / deviations.min())
-        warn_user(
-            f"{type(completer).__name__} compares cells of different columns, but the "
-            f"standard deviations of the columns differ by a factor of {ratio:.0f}. If "
-            "the columns have different units, standardize them first, or use "
-            "MixedCompleter."
-        )
+    return sp.issparse(X) or bool(getattr(X, "one_unit", False))
 
 
 def _by_identifier(
@@ -217,7 +198,11 @@ def _read_entries(completer: BaseCompleter, X: Any) -> Entries:
 
 
 def _read_stored(
-    completer: BaseCompleter, X: StoredEntries, known: Mapping[str, Any]
+    completer: BaseCompleter,
+    X: StoredEntries,
+    known: Mapping[str, Any],
+    *,
+    one_unit: bool,
 ) -> Given:
     """Sort cells in files into blocks."""
     for name in known:
@@ -234,10 +219,12 @@ def _read_stored(
     data, ids = BlockObserved(folder), folder.ids()
     validate_data(completer, sp.csr_array(data.shape), accept_sparse=True)
     labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
-    return Given(data, _statistics(folder.statistics, labels, one_unit=True))
+    return Given(data, _statistics(folder.statistics, labels, one_unit=one_unit))
 
 
-def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
+def _read_chunks(
+    completer: BaseCompleter, X: Any, known: Mapping[str, Any], *, one_unit: bool
+) -> Given:
     """Read column names and statistics of a Dask collection."""
     for name in known:
         raise ValueError(
@@ -254,7 +241,6 @@ def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> 
         small = np.empty((0, X.shape[1]))
     validate_data(completer, small, skip_check_array=True)
     data = ChunkedRows(X, completer.missing_values)
-    one_unit = _one_unit(completer, X)
     return Given(data, _statistics(data.statistics, one_unit=one_unit))
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import torch
 
-from skmc.cells import Priors
+from skmc.cells import Observed, Priors, SparseObserved
 from skmc.loop import Solution, Status
 
 if TYPE_CHECKING:
@@ -178,6 +179,40 @@ class KeepsEmpty(Protocol):
     """An estimator with the parameter ``keep_empty_features``."""
 
     keep_empty_features: bool
+
+
+# Ratio of deviations of columns above which their units may differ: between dark and
+# bright columns of a photograph it can be 40.
+UNLIKE = 100
+ENOUGH = 5  # cells of a column, whose deviation is not small by chance
+
+
+def warn_of_units(
+    completer: object,
+    data: Observed | SparseObserved,
+    remedy: str = "pass scaling='columns'; otherwise, scaling='global' says so",
+) -> None:
+    """Warn if columns that are treated as having one unit seem to have several.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Completer, whose class the warning names.
+    data : Observed or SparseObserved
+        Observed cells, not scaled.
+    remedy : str, optional
+        What to do if the units differ.
+    """
+    deviations = data.scaling_of("columns").scale
+    count = data.sums(torch.ones_like(data.values), by_column=True)
+    deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
+    if len(deviations) and deviations.max() > UNLIKE * deviations.min():
+        ratio = float(deviations.max() / deviations.min())
+        warn_user(
+            f"{type(completer).__name__} takes all columns as having one unit, but "
+            f"their standard deviations differ by a factor of {ratio:.0f}. If their "
+            f"units differ, {remedy}."
+        )
 
 
 def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import scipy.sparse as sp
 
@@ -61,6 +61,8 @@ class StoredEntries:
     folder: str | os.PathLike | None = None
     client: Any = None
     block_cells: int = BLOCK_CELLS
+
+    one_unit: ClassVar[bool] = True  # as in `Entries`
 
     def __post_init__(self) -> None:
         if self.duplicates not in DUPLICATES:

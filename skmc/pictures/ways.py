@@ -79,6 +79,8 @@ def _decorrelated(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
 
 def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
     """Complete a channel; fill empty rows and columns from neighboring ones."""
+    if completer.get_params(deep=False).get("scaling") == "auto":
+        completer = clone(completer).set_params(scaling="global")
     known = ~np.isnan(channel)
     lines = np.ix_(known.any(1), known.any(0))
     tags = getattr(completer, "completer_tags", None)

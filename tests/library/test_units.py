@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from conftest import COMPLETERS, low_rank, make
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_linnerud
 
 from skmc import (
@@ -231,7 +232,7 @@ def test_pictures_have_one_unit_and_other_columns_a_warning():
         np.testing.assert_allclose(pictures.complete(X, completer=SVDCompleter(3)), own)
         pictures.complete(X * 10.0 ** (j - 15), completer=NonlocalCompleter())
         NonlocalCompleter().fit(X)
-    with pytest.warns(UserWarning, match="compares cells of different columns"):
+    with pytest.warns(UserWarning, match="takes all columns as having one unit"):
         NonlocalCompleter().fit(X * 10.0 ** (j % 4))
 
 
@@ -243,3 +244,21 @@ def test_a_stack_shows_pictures_as_they_are():
     own = NonlocalCompleter(random_state=0)
     stack = AutoCompleter({"pictures": own}, random_state=0)
     np.testing.assert_allclose(stack.fit_transform(X), own.fit_transform(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [FactorizationCompleter, SVDCompleter, AutoCompleter])
+def test_units_of_sparse_matrices_that_seem_to_differ_are_warned_of(cls):
+    X = low_rank(60, 5)
+    X[np.random.RandomState(0).rand(60, 5) < 0.2] = 0
+    completer = make(cls, candidates=["means"])
+    for column, differ in ((1, False), (1e-4, True)):
+        cells = sp.csr_array(X * [column, 1, 1, 1, 1])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            completer.fit(cells)
+        said = [str(w.message) for w in caught]
+        assert any("differ by a factor" in text for text in said) == differ
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*differ by a factor")
+        for scaling in ("columns", "global"):
+            clone(completer).set_params(scaling=scaling).fit(cells)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skmc import patterns
-from skmc.base import Outcome, known_of_rows, warn_user
+from skmc.base import Outcome, known_of_rows, warn_of_units, warn_user
 from skmc.cells import Entries, Given
 from skmc.completers._units import as_seen_by, standardized
 from skmc.completers.auto._candidates import informed, selected
@@ -49,6 +49,8 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     table, how = completer._represented_by(given), completer.scaling
     if how == "auto":
         how = "global" if priors.one_unit else "columns"
+        if priors.one_unit:
+            warn_of_units(completer, given.data)
     if table is not None:  # its matrix is standardized
         how = None
     scaling = given.data.scaling_of("columns" if how == "columns" else None)
