@@ -19,7 +19,7 @@ from skmc.completers.series._ends import Ends
 from skmc.completers.series._grid import TimeGrid, ticks_of
 from skmc.completers.series._members import Interpolation, SeasonalMean
 from skmc.completers.series._periods import find_periods
-from skmc.completers.series._stack import gap_classes
+from skmc.completers.series._stack import _present, gap_classes
 from skmc.completers.series._windows import Span, Windows, widest
 from skmc.metrics import rmse
 from skmc.persistence import load, save
@@ -227,8 +227,27 @@ def test_ends_of_series_do_not_jump_to_the_mean(kind, share):
 @pytest.mark.parametrize("kind", ["ramp", "season", "step", "walk"])
 def test_ends_are_hardly_worse_than_the_nearest_value(kind, where):
     ours, nearest = errors_at_ends(kind, where, range(20))
-    # Starts of random walks are still a third worse.
-    assert ours < (1.4 if (kind, where) == ("walk", "start") else 1.05) * nearest
+    assert ours < 1.05 * nearest
+
+
+def test_ends_where_no_weighted_member_has_a_value_have_the_nearest():
+    """Series that end together: other series of the same time say nothing there."""
+    truth, cells, hidden, nearest = ends("ramp", 111, 2, "end")
+    found = SeriesCompleter(random_state=111).fit_transform(cells)
+    assert rmse(found, truth, hidden) < 1.2 * rmse(nearest, truth, hidden)
+    weights, has = np.array([0.0, 1e-6, 1 - 1e-6]), np.array([True, True, False])
+    shares = _present(weights, has)
+    assert shares.sum() == pytest.approx(1) and shares[0] > 0.99
+    np.testing.assert_allclose(
+        _present(np.array([0.5, 0.3, 0.2]), has)[:2], [5 / 8, 3 / 8]
+    )
+
+
+def test_random_walks_have_no_period_of_two_waves():
+    for seed in range(10):
+        walk = np.random.RandomState(seed).randn(120, 1).cumsum(0)
+        walk[:30] = np.nan
+        assert all(3 * p <= 90 for p in find_periods(walk, []))
 
 
 def test_gaps_longer_than_windows_do_not_jump_to_the_mean():

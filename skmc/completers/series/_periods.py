@@ -15,14 +15,16 @@ ROUNDING = 1e-9  # of the largest value; a smaller deviation is rounding
 
 
 def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
-    """Find the lengths of periods that repeat at least twice.
+    """Find the lengths of periods.
 
-    These are a day, a week and a year, as far as they have whole numbers of times and
-    the autocorrelation of the observed cells is above .1. Series without such a period
-    have the lag of the shortest peak of the autocorrelation that reaches half of the
-    highest peak, and of the shortest that is within .05 of the highest. A multiple of
-    the shortest period is left out if the autocorrelation is not ``.05`` higher there
-    than at the multiples before and after it.
+    These are a day, a week and a year, as far as they repeat at least twice, have whole
+    numbers of times, and the autocorrelation of the observed cells is above .1. Series
+    without such a period have others, which must repeat at least three times: two waves
+    of a random walk are alike by chance. These are the lag of the shortest peak of the
+    autocorrelation that reaches half of the highest peak, and of the shortest that is
+    within .05 of the highest. A multiple of the shortest period is left out if the
+    autocorrelation is not ``.05`` higher there than at the multiples before and after
+    it.
 
     Parameters
     ----------
@@ -42,7 +44,8 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
         return _distinct(known, related)
     lags = np.arange(1, len(related) - 1)
     peak = (related[1:-1] > related[:-2]) & (related[1:-1] >= related[2:])
-    peak &= (related[1:-1] > LEAST) & (lags >= 2)
+    times = np.flatnonzero((~np.isnan(cells)).any(1))
+    peak &= (related[1:-1] > LEAST) & (lags >= 2) & (lags <= np.ptp(times) // 3)
     if not peak.any():
         return []
     lags = lags[peak]

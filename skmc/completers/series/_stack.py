@@ -24,7 +24,6 @@ N_COLUMNS = 300  # largest number of columns of windows with offsets
 FILLS = 3  # of the residuals of members without a value
 NEAREST = 0  # position of the member that repeats the nearest cell at ends
 SURE = 0.975  # quantile of Student's distribution
-EVEN = 1e-9  # weight of members besides their own, if all others have no value
 
 
 @dataclass(frozen=True)
@@ -169,6 +168,18 @@ def _certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
     return float(np.clip(share * (1 - error / share**2), 0, 1))
 
 
+def _present(weights: np.ndarray, has: np.ndarray) -> np.ndarray:
+    """Weights of the members that have a value, of sum one.
+
+    Members without a value leave their weight to the others. If these have hardly any,
+    the nearest cell has the rest.
+    """
+    own = weights * has
+    own[..., NEAREST] += np.maximum(MIN_WEIGHT - own.sum(-1), 0) * has[..., NEAREST]
+    total = own.sum(-1, keepdims=True)
+    return own / np.where(total > 0, total, 1)
+
+
 def _stacked(
     residuals: np.ndarray,
     groups: np.ndarray,
@@ -188,8 +199,8 @@ def _stacked(
     weights = np.full((n_classes, n_members), 1 / n_members)
     seen, scale = np.unique(classes), np.ones(n_classes)
     for _ in range(FILLS):
-        own = (weights[classes] + EVEN) * has
-        others = (own * np.where(has, residuals, 0)).sum(1) / own.sum(1)
+        own = _present(weights[classes], has)
+        others = (own * np.where(has, residuals, 0)).sum(1)
         tried = np.where(has, residuals, others[:, None])
         for k in range(n_classes) if len(seen) else ():
             near = classes == seen[np.abs(seen - k).argmin()]
@@ -315,19 +326,14 @@ class SeriesStack:
         """Values and standard deviations of the missing cells, by some weights."""
         classes = gap_classes(np.isnan(cells), self.causal, len(found.scale) // 2)
         otherwise = self.mean.predict(cells, start)
-        values, squares, total = (np.zeros(cells.shape) for _ in range(3))
-        for member, weights in zip(self.members, found.weights.T, strict=True):
-            if isinstance(member, Windowed) and not weights.any():
-                continue
-            own = member.predict(cells, start) - otherwise
-            has = ~np.isnan(own)
-            share = (weights[classes] + EVEN) * has
-            own = np.where(has, own, 0)
-            total += share
-            values += share * own
-            squares += share * np.square(own)
-        total = np.where(total > 0, total, 1)
-        values, squares = values / total, squares / total
+        away = np.full((*cells.shape, len(self.members)), np.nan)
+        for k, member in enumerate(self.members):
+            if not isinstance(member, Windowed) or found.weights[:, k].any():
+                away[..., k] = member.predict(cells, start) - otherwise
+        has = ~np.isnan(away)
+        share = _present(found.weights[classes], has)
+        away = np.where(has, away, 0)
+        values, squares = (share * away).sum(-1), (share * np.square(away)).sum(-1)
         scale = found.scale[classes]
         variances = np.maximum(squares - np.square(values), 0) / np.square(scale)
         return otherwise + values, scale * found.spread.deviations(variances)
