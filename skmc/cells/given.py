@@ -147,13 +147,30 @@ class Given:
         hidden = ~self.data.mask.cpu().numpy()
         return np.where(hidden, self.matrix.dtype.type(np.nan), self.matrix)
 
+    def units(self, how: str | None) -> str | None:
+        """Replace "auto", a value of the parameter ``scaling`` of a completer.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            Value of the parameter.
+
+        Returns
+        -------
+        {"columns", "global"} or None
+            "global" for "auto" if all cells have the same unit, otherwise "columns".
+        """
+        if how != "auto":
+            return how
+        return "global" if self.statistics.one_unit else "columns"
+
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """Compute the scaling that the parameter ``scaling`` of a completer names.
 
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            "auto" is "global" if all cells have the same unit, otherwise "columns".
+            See `units`.
         centre : bool, default=True
             Whether "auto" subtracts the mean of cells of the same unit, see
             `Scaling.of`.
@@ -162,11 +179,9 @@ class Given:
         -------
         Scaling
         """
-        if how != "auto":
-            return self.data.scaling_of(how)
-        if not self.statistics.one_unit:
-            return self.data.scaling_of("columns")
-        return self.data.scaling_of("global", centre=centre)
+        own = self.units(how)
+        centre = centre or how != "auto" or own != "global"
+        return self.data.scaling_of(own, centre=centre)
 
     @property
     def identity(self) -> list[Any]:

@@ -161,4 +161,5 @@ def sparse_laplacian(edges: np.ndarray, weights: np.ndarray) -> sp.csr_array:
     own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
     S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))
     A = S + S.T
-    return sp.csr_array(sp.diags_array(A.sum(1)) - A)
+    degrees = np.asarray(A.sum(1)).ravel()
+    return sp.csr_array(sp.diags(degrees)) - A

@@ -945,3 +945,20 @@ def test_members_that_cannot_complete_all_rows_in_time_are_dropped(monkeypatch):
     )
     auto = AutoCompleter(found, max_time=30, random_state=0).fit(X)
     assert np.isfinite(auto.transform(X)).all()
+
+
+class OnlyFitted(BaseEstimator):
+    """Completes the matrix of its fit, and no other rows."""
+
+    def fit_transform(self, X, y=None):
+        return np.where(np.isnan(X), np.nanmean(X, 0), X)
+
+
+def test_candidates_that_complete_no_other_rows_fail_alone(monkeypatch):
+    monkeypatch.setattr(_fit, "MAX_ROWS", 60)
+    X = low_rank(600, 8)
+    X[np.random.RandomState(1).rand(600, 8) < 0.2] = np.nan
+    found = {"only": OnlyFitted(), "means": MeanCompleter()}
+    auto = AutoCompleter(found, random_state=0).fit(X)
+    assert "failed" in board(auto)["status"]["only"]
+    assert auto.completers_.keys() == {"means"}

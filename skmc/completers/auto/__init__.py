@@ -1,7 +1,6 @@
 """`AutoCompleter`: many completers, stacked where they are used."""
 
 from skmc.completers.auto._candidates import candidates_for
-from skmc.completers.auto._fit import WRITING
 from skmc.completers.auto.completer import AutoCompleter
 
-__all__ = ["WRITING", "AutoCompleter", "candidates_for"]
+__all__ = ["AutoCompleter", "candidates_for"]

@@ -153,16 +153,20 @@ class Trial:
         return fitted, whole[cells.rows[part], cells.cols[part]]
 
     def time_rows(self, rows: np.ndarray, scaling: Scaling, n_rows: int) -> None:
-        """Estimate the time to complete ``n_rows`` new rows from those of a few."""
-        seen = as_seen_by(self.fitted, rows, scaling)
-        few, times = max(1, len(rows) // 10), []
-        for part in (
-            seen[:1],
-            seen[:few],
-            seen,
-        ):  # the first call computes what all need
+        """Estimate the time to complete ``n_rows`` new rows from those of a few.
+
+        A failure becomes the status, as in `run`.
+        """
+        seen, times = as_seen_by(self.fitted, rows, scaling), []
+        few = max(1, len(rows) // 10)
+        # The first call computes what all calls need.
+        for part in (seen[:1], seen[:few], seen):
             start = time.perf_counter()
-            own_values(self.fitted, part)
+            try:
+                own_values(self.fitted, part)
+            except Exception as failure:
+                self.status, self.residuals = f"failed: {failure!r}", []
+                return
             times.append(time.perf_counter() - start)
         slope = max(times[2] - times[1], times[2] / 5) / max(1, len(rows) - few)
         self.completing = times[2] + SLOWER * slope * n_rows
@@ -285,8 +289,10 @@ class CrossFit:
         for trial in trials:
             while trial.status == "tried" and len(trial.residuals) < n_parts:
                 trial.run(self.cells, self.labels, self.scaling, self.known)
-                if self.beyond is not None and trial.completing is None:
-                    self._time_rows(trial)
+                first = trial.status == "tried" and trial.completing is None
+                if first and self.beyond is not None:
+                    n_rows = self.full_size.n_rows
+                    trial.time_rows(self.beyond, self.scaling, n_rows)
 
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
@@ -315,10 +321,6 @@ class CrossFit:
         able = [t for t in self.judged if t.seconds_at_the_end <= left]
         if sum(seconds) > left and able:
             self.members, self.n_parts = [self._best(able)], 1
-
-    def _time_rows(self, trial: Trial) -> None:
-        if trial.status == "tried" and self.beyond is not None:
-            trial.time_rows(self.beyond, self.scaling, self.full_size.n_rows)
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""

@@ -46,13 +46,11 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     end = _end(completer, given)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
-    table, how = completer._represented_by(given), completer.scaling
-    if how == "auto":
-        how = "global" if priors.one_unit else "columns"
-        if priors.one_unit:
-            warn_of_units(completer, given.data)
+    table, how = completer._represented_by(given), given.units(completer.scaling)
     if table is not None:  # its matrix is standardized
         how = None
+    if completer.scaling == "auto" and how == "global":
+        warn_of_units(completer, given.data)
     scaling = given.data.scaling_of("columns" if how == "columns" else None)
     whole = sample = _Sample(standardized(cells, scaling), known)
     beyond = None
@@ -111,7 +109,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
 
 
 def _end(completer: AutoCompleter, given: Given) -> float:
-    """The time at which the limit ends; a table takes as long to write as to read."""
+    """The time at which the limit ends, less the time to write a table."""
     end = time.perf_counter() + (completer.max_time or np.inf) - given.seconds
     if given.source is not None:
         end -= WRITING * given.seconds

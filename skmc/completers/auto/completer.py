@@ -80,17 +80,16 @@ class AutoCompleter(TakesTables):
         All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
         Time limit in seconds, including reading and completing; None sets none. A
-        candidate of "auto" is skipped if there
-        is no time for its fit and for a second one, or for the final fit of the best so
-        far if it takes longer. Times of fits are estimated from the shape and the
-        number of observed cells, corrected by the times measured so far. Up to a tenth
-        of ``max_time`` is spent on candidates that seem up to three times too slow:
-        they are fitted to at most an eighth of the rows, and tried if the estimate
-        corrected by this time allows. A fit that takes longer than estimated ends when
-        the time has passed, if its class has ``max_time``.
-        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
-        third of its estimated time is left. Members of the stack without time for a
-        final fit keep an earlier one, to fewer cells.
+        candidate of "auto" is skipped if there is no time for its fit and for a second
+        one, or for the final fit of the best so far if it takes longer. Times of fits
+        are estimated from the shape and the number of observed cells, corrected by the
+        times measured so far. Up to a tenth of ``max_time`` is spent on candidates that
+        seem up to three times too slow: they are fitted to at most an eighth of the
+        rows, and tried if the estimate corrected by this time allows. A fit that takes
+        longer than estimated ends when the time has passed, if its class has
+        ``max_time``. `BayesianFactorizationCompleter`, which then averages fewer draws,
+        is tried if a third of its estimated time is left. Members of the stack without
+        time for a final fit keep an earlier one, to fewer cells.
     {scaling}
         Errors are compared in deviations of the columns with "columns", and in the unit
         of the data otherwise. Methods that compare cells of different columns, such as
