@@ -35,18 +35,13 @@ extensions = [
     "literal_or_name",
     "api_pages",
     "command_options",
-    "measured",
-    "measured_number",
     "method_rows",
-    "record_states",
     "stored_pictures",
 ]
 exclude_patterns = [
     "_build",
     "_ext",
     "figures",
-    "generated",
-    "reproduction/templates",
     "Thumbs.db",
 ]
 default_role = "name"

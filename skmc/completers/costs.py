@@ -86,7 +86,7 @@ class Cost:
     """The time of a fit with one thread, for the class attribute ``cost``.
 
     The units follow from the algorithm. The seconds of the classes fit the times of
-    docs/reproduction/growth.md, one core of an AMD EPYC, by least squares of their
+    ``benchmarks/scaling.py``, one core of an AMD EPYC, by least squares of their
     logarithms.
 
     Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
 import os
 import re
 import subprocess
@@ -29,11 +28,8 @@ from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
 from skmc._command.raster import Raster, read_raster, write_raster
 from skmc.checks import all_completers
-from skmc.completers import Size
 from skmc.model_selection import METRICS, PATTERNS, compare
 
-RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
-GROWTH = json.loads((RECORDS / "speed-growth.json").read_text())
 TABLE = '''\
 name,length,count,kind,,day\r
 "a ""1""",1.50,3,"cat, big",x,2020-01-01\r
@@ -973,23 +969,6 @@ def test_methods_say_how_long_they_take(run):
     assert times["knn"].endswith(" s") and re.fullmatch(r"knn  \d+ (h|days)\n", large)
     code, _, err = run("methods", "--shape", "1000")
     assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
-
-
-def test_estimates_of_times_are_those_of_the_record():
-    """Within a factor of five at the largest size of each shape, from half a second.
-
-    The machine of the record may be slower or faster than the one of the estimates, by
-    less than five: the median of all ratios is its speed.
-    """
-    ratios = {}
-    for name in GROWTH.keys() - {"hardware"}:
-        for shape, rows in GROWTH[name].items():
-            m, n, seconds = (rows[-1][k] for k in ("rows", "columns", "fit_transform"))
-            estimate = getattr(skmc, name).cost(Size(m, n, int(0.8 * m * n)))
-            ratios[name, shape] = max(estimate, 0.5) / max(seconds, 0.5)
-    speed = np.median(list(ratios.values()))
-    assert 0.2 < speed < 5
-    assert not {k: r / speed for k, r in ratios.items() if not 0.2 < r / speed < 5}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
@@ -47,12 +46,6 @@ def test_the_table_is_the_completed_one(blocks):
                 assert not new or new == value
             elif new:
                 assert float(new) == pytest.approx(value, rel=0.02)
-
-
-def test_figures_are_those_of_the_records(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
-    rows = importlib.import_module("measured").alternatives()
-    assert rows in README, f"run python docs/_ext/measured.py; the records say\n{rows}"
 
 
 def test_the_address_is_the_same_everywhere():

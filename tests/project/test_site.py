@@ -268,24 +268,6 @@ def test_html_of_estimators_links_to_their_pages(extensions):
     assert not derived()._get_doc_link()
 
 
-def test_tables_equal_the_recorded_results(extensions):
-    measured = importlib.import_module("measured")
-    lines = measured.decisions().splitlines()
-    assert len(lines) == 2 + len(measured.ROWS)
-    completers = {cls.__name__ for cls in all_completers()}
-    for line in lines[2:]:
-        called = re.findall(r"`(\w+Completer)\(", line)
-        assert len(called) == 3 and set(called) <= completers, line
-    page = (DOCS / "reproduction" / "panel.md").read_text()
-    for line in measured.panel().splitlines()[2:]:
-        assert f"| {line.split(' | ')[0].strip('| ')}" in page
-    source = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
-    for command in measured.COMMANDS.values():
-        assert f'"{command.split()[0]}"' in source
-    for name in re.findall(r"benchmarks\.speed\.(\w+)", measured.speed()):
-        assert (ROOT / "benchmarks" / "speed" / f"{name}.py").exists()
-
-
 # ---------------------------------------------------------------- the built site
 
 
