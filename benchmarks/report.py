@@ -17,10 +17,20 @@ import pandas as pd
 
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "docs" / "images"
-TABLES = (
-    "airfoil, energy, diabetes, letter, wine, concrete, iris, linnerud, digits, spambase, "
-    "breast cancer"
-).split(", ") + ["breast cancer, diagnostic"]
+TABLES = [
+    "airfoil",
+    "energy",
+    "diabetes",
+    "letter",
+    "wine",
+    "concrete",
+    "iris",
+    "linnerud",
+    "digits",
+    "spambase",
+    "breast cancer",
+    "breast cancer, diagnostic",
+]
 PEERS = "Imputer|hyperimpute|gcimpute|miceforest"
 
 
