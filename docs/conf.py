@@ -56,8 +56,9 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
-# Properties inherited from scikit-learn refer to its glossary.
+# Docstrings inherited from scikit-learn refer to its glossary, torch's to its own names.
 suppress_warnings = ["ref.term"]
+nitpick_ignore = [("py:class", "Module"), ("py:obj", "n_features_in_")]
 
 # Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
