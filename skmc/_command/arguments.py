@@ -95,6 +95,12 @@ def _add_complete(commands: Commands) -> None:
         "dates or years; --method then completes rows, days and slots of days "
         "(default: gaussian)",
     )
+    parser.add_argument(
+        "--unit",
+        metavar="COLUMN",
+        help="with --time: rows with different values in this column, such as shops, "
+        "are different series",
+    )
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
         "--draws",

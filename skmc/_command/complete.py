@@ -30,6 +30,8 @@ def run(options: Namespace, messages: Messages) -> None:
         settings["max_time"] = options.time_limit
     completer: Any
     if options.time is None:
+        if options.unit is not None:
+            raise UsageError("--unit needs --time, the column of times")
         completer = methods.make(method, settings, options.seed, options.device)
     else:
         completer, method = _over_time(options, settings), options.method or "series"
@@ -84,7 +86,8 @@ def _over_time(options: Namespace, settings: dict[str, Any]) -> SeriesCompleter:
         inner = methods.make(options.method, settings, options.seed, options.device)
     elif settings or options.device != "auto":
         raise UsageError("--set, --time-limit and --device with --time need --method")
-    return SeriesCompleter(inner, time=0, random_state=options.seed)
+    unit = None if options.unit is None else 1
+    return SeriesCompleter(inner, time=0, unit=unit, random_state=options.seed)
 
 
 def _targets(options: Namespace) -> list[str]:

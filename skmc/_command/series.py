@@ -14,23 +14,30 @@ if TYPE_CHECKING:
     from skmc._command.tables import TableFile
 
 
-def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> int:
+def complete_series(
+    file: TableFile, time: str, unit: str | None, completer: SeriesCompleter
+) -> int:
     """Complete the columns of numbers over time, and count the completed cells."""
     from skmc.tables import Source, Table
 
-    at = file.names.index(time)
+    keys = [file.names.index(name) for name in (time, unit) if name is not None]
     used = [
-        k for k, c in enumerate(file.columns) if k != at and c.numeric and not c.empty
+        k
+        for k, column in enumerate(file.columns)
+        if k not in keys and column.numeric and not column.empty
     ]
     if not used:
         raise CommandError(f"{file.path} has no column of numbers besides {time!r}")
-    others = [c.name for k, c in enumerate(file.columns) if k not in (at, *used)]
-    file.found["left unchanged"] = [repr(name) for name in (time, *others)]
+    others = [c.name for k, c in enumerate(file.columns) if k not in (*keys, *used)]
+    unchanged = [*(file.names[k] for k in keys), *others]
+    file.found["left unchanged"] = [repr(name) for name in unchanged]
     cells = np.array([file.columns[k].values for k in used], object).T
     source = Source.of(Table.of(cells), cells)
-    rows = np.empty((len(cells), 1 + len(used)), object)
-    rows[:, 0] = _times(file.values(at))
-    rows[:, 1:] = source.numbers
+    rows = np.empty((len(cells), len(keys) + len(used)), object)
+    rows[:, 0] = _times(file.values(keys[0]))
+    for k in keys[1:]:
+        rows[:, 1] = file.values(k)
+    rows[:, len(keys) :] = source.numbers
     file.fitted = completer
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "time=0 is not sorted")
@@ -40,11 +47,12 @@ def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> i
             reason = str(problem)
             for own in ("time=0", "column 0"):
                 reason = reason.replace(own, f"column {time!r}")
+            reason = reason.replace("unit=1", f"column {unit!r}")
             raise CommandError(f"{file.path}: {reason}") from problem
 
     def completed(found: Any) -> np.ndarray:
         """The completed columns of numbers."""
-        return np.asarray(source.completed(found[:, 1:].astype(float)))
+        return np.asarray(source.completed(found[:, len(keys) :].astype(float)))
 
     file.drawn = [file.filled(used, completed(whole), source.missing)]
     if file.level is not None:

@@ -92,7 +92,8 @@ def new_rows(case: Case) -> None:
     Completers whose ``completer_tags.recovers`` is 1 or more must match column means.
     """
     rng = np.random.RandomState(0)
-    truth = np.outer(rng.randn(90), rng.choice([-1, 1], 12) * rng.uniform(1, 3, 12)) + 2
+    loadings = rng.uniform(1, 3, 12) * ([1, 1, 1, 1, 1, -1] * 2)
+    truth = np.outer(rng.randn(90), loadings) + 2
     hidden = patterns.random(truth, 0.2, spare=True, random_state=3)
     X = np.ma.masked_array(truth, hidden)
     completer = case.make(max_iter=400).fit(X[:60])

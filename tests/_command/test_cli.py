@@ -1327,6 +1327,22 @@ def test_series_are_completed_over_time(run, tmp_path, suffix):
             assert code == 2 and "--time" in err
 
 
+def test_units_have_series_of_their_own(run, tmp_path):
+    day = np.tile(pd.date_range("2024-03-01", periods=60), 2)
+    shop = np.repeat(["north", "south"], 60)
+    sales = np.concatenate([np.arange(60.0), 1000 - 5 * np.arange(60.0)])
+    table = pd.DataFrame({"day": day, "shop": shop, "sales": sales})
+    table.loc[[20, 80, 81], "sales"] = np.nan
+    table.sample(frac=1, random_state=0).to_csv(tmp_path / "in.csv", index=False)
+    command = "complete", "in.csv", "out.csv", "--unit", "shop"
+    code, _, err = run(*command)
+    assert code == 2 and "--unit needs --time" in err
+    code, _, err = run(*command, "--time", "day")
+    assert code == 0 and "left unchanged: 'day', 'shop'" in err, err
+    found = pd.read_csv(tmp_path / "out.csv").sort_values(["shop", "day"])
+    assert abs(found["sales"].to_numpy() - sales).max() < 1
+
+
 def test_years_are_times(run, tmp_path):
     years = pd.DataFrame({"year": range(1970, 2000), "a": np.arange(30.0) ** 2})
     years.loc[[5, 6], "a"] = np.nan

@@ -289,7 +289,7 @@ def test_held_out_ends_lie_inside():
     rng = np.random.RandomState(0)
     missing = np.zeros((100, 3), bool)
     missing[90:, 0] = missing[95:, 1] = True
-    found = Ends.of(missing, rng)
+    found = Ends.of(missing, missing, rng)
     assert found.missing and found.after.tolist() == [10, 5, 0]
     for lot in (0.0, 0.5, 1.0):
         since, until = found.moved(missing, lot, 1, rng)
@@ -300,7 +300,7 @@ def test_held_out_ends_lie_inside():
     inner = missing.copy()
     inner[90:] = False
     inner[40:44] = True
-    without = Ends.of(inner, rng)
+    without = Ends.of(inner, inner, rng)
     assert not without.missing and set(without.before) | set(without.after) == {4}
 
 
@@ -338,7 +338,7 @@ BAD = {
     "a time twice": (lambda: frame([1, 2, 3, 4, 5, 6]).iloc[[0, 0, 1]], None),
     "duplicate dates": (
         lambda: frame(pd.to_datetime(["2024-01-01"] * 2 + ["2024-01-02"] * 4)),
-        "has the time 2024-01-01.* 2 times.*give each of them a column first.*pivot",
+        "has the time 2024-01-01.* 2 times.*name their column by unit=",
     ),
     "levels": (
         lambda: frame(pd.MultiIndex.from_product([["a", "b"], HOURS[:3]])),
@@ -510,3 +510,95 @@ def test_periods():
     assert find_periods(daily, [24, 168]) == [24]
     assert find_periods(rng.randn(600, 2), [24, 168]) == []
     assert find_periods(np.ones((50, 2)), []) == []
+
+
+@pytest.fixture(scope="module")
+def long():
+    """Sales of shops with different times, in a row for each shop and day."""
+    rng, days = np.random.RandomState(0), pd.date_range("2024-01-01", periods=90)
+    weekly = 10 + 3 * np.sin(2 * np.pi * np.arange(90) / 7)
+    parts = []
+    for k, (shop, a, b) in enumerate([("a", 0, 90), ("b", 10, 90), ("c", 0, 60)]):
+        own = weekly[a:b] + 0.1 * rng.randn(2, b - a)
+        values = {"sales": 10.0**k * own[0], "visits": own[1]}
+        parts.append(pd.DataFrame({"shop": shop, "day": days[a:b], **values}))
+    truth = pd.concat(parts, ignore_index=True).sample(frac=1, random_state=1)
+    X = truth.copy()
+    X.loc[rng.rand(len(X)) < 0.15, "sales"] = np.nan
+    X.loc[(X["shop"] == "b") & (X["day"] > days[86]), "visits"] = np.nan
+    return truth, X
+
+
+def in_long_form(X, completer=None, **params):
+    completer = SeriesCompleter(completer or MeanCompleter(), random_state=0, **params)
+    return completer.set_params(time="day", unit="shop").fit(X)
+
+
+def test_rows_of_units_are_completed_in_place(long):
+    truth, X = long
+    completer = in_long_form(X, GaussianCompleter(tol=1e-3, random_state=0))
+    completed = completer.transform(X)
+    assert completer.periods_ == [7] and completed.index.equals(X.index)
+    seen = X.notna()
+    pd.testing.assert_frame_equal(completed[seen], truth[seen])
+    assert not completed.isna().any(axis=None)
+    for shop, own in truth.groupby("shop"):
+        off = (completed.loc[own.index, "sales"] - own["sales"])[X["sales"].isna()]
+        assert np.sqrt(np.square(off).mean()) < 0.1 * own["sales"].std(), shop
+    std = completer.predict_std(X)
+    assert (std["sales"] > 0).equals(X["sales"].isna())
+    assert -0.1 < completer.score(X) < 0
+
+
+def test_the_kind_of_the_long_table_changes_nothing(long):
+    _, X = long
+    expected = in_long_form(X).transform(X)["sales"].to_numpy()
+    levels = X.set_index(["shop", "day"])
+    completer = SeriesCompleter(MeanCompleter(), unit="shop", random_state=0)
+    found = completer.fit_transform(levels)
+    np.testing.assert_array_equal(found["sales"], expected)
+    frame = pl.from_pandas(X.reset_index(drop=True))
+    np.testing.assert_array_equal(
+        in_long_form(frame).transform(frame)["sales"], expected
+    )
+    order = np.random.RandomState(2).permutation(len(X))
+    found = in_long_form(X).transform(X.iloc[order])["sales"]
+    np.testing.assert_allclose(found, expected[order], rtol=1e-9)
+
+
+def test_units_of_one_time_are_those_of_a_wide_table(long):
+    """A row for each shop and day, or a column for each shop: the same completion."""
+    X = long[1].loc[long[1]["shop"] != "c", ["shop", "day", "sales"]]
+    X = X[X["day"] >= "2024-01-11"].sort_values(["shop", "day"])
+    found = in_long_form(X).transform(X)["sales"].to_numpy()
+    wide = X.pivot(index="day", columns="shop", values="sales")
+    completer = SeriesCompleter(MeanCompleter(), random_state=0)
+    expected = completer.fit_transform(wide)
+    np.testing.assert_allclose(found, expected.to_numpy().T.ravel(), rtol=1e-9)
+
+
+def test_long_gaps_stay_missing(long):
+    _, X = long
+    completed = in_long_form(X, max_gap=2).transform(X)
+    for _, own in X.sort_values("day").groupby("shop"):
+        for name in ("sales", "visits"):
+            gone = own[name].isna()
+            lengths = gone.groupby((~gone).cumsum()).transform("sum")
+            left = completed.loc[own.index, name].isna()
+            assert left.equals(gone & (lengths > 2))
+    assert completed["visits"].isna().sum() == 3
+
+
+def test_units_that_cannot_be_told_apart_are_errors(long):
+    _, X = long
+    completer = in_long_form(X)
+    with pytest.raises(
+        ValueError, match="'z' in row 0, which has no series in the fit"
+    ):
+        completer.transform(X.assign(shop="z"))
+    with pytest.raises(ValueError, match="unit='shop' is missing in row 3"):
+        in_long_form(X.assign(shop=X["shop"].where(np.arange(len(X)) != 3)))
+    with pytest.raises(ValueError, match=r"of unit '\w' has the time .* 2 times"):
+        in_long_form(pd.concat([X, X]))
+    with pytest.raises(ValueError, match="unit names column 'store'"):
+        SeriesCompleter(time="day", unit="store").fit(X)

@@ -32,13 +32,17 @@ class Ends:
     missing: bool
 
     @classmethod
-    def of(cls, missing: np.ndarray, rng: np.random.RandomState) -> Ends:
+    def of(
+        cls, missing: np.ndarray, lost: np.ndarray, rng: np.random.RandomState
+    ) -> Ends:
         """Find the ends of series, (n_times, n_series), each with an observed cell.
 
         If cells are missing at one end only, they are held out at both, like there: the
-        first and the last times of a series are alike.
+        first and the last times of a series are alike. Of the ``missing`` cells, those
+        that are ``lost`` are to be completed; a series may end before the others do.
         """
-        before, after = missing.argmin(0), missing[::-1].argmin(0)
+        before = (lost & np.logical_and.accumulate(missing)).sum(0)
+        after = (lost & np.logical_and.accumulate(missing[::-1])[::-1]).sum(0)
         found = bool(before.any() or after.any())
         if not found:
             lengths = gap_lengths(missing)[missing]

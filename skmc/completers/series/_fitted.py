@@ -18,7 +18,7 @@ from skmc.completers.series._grid import TimeGrid
 from skmc.completers.series._members import SeasonalMean
 from skmc.completers.series._periods import find_periods
 from skmc.completers.series._stack import SeriesStack, members_for
-from skmc.completers.series._table import TimeTable
+from skmc.completers.series._table import Series, TimeTable
 from skmc.completers.series._windows import Span
 from skmc.linalg import seed_of, threads_for
 from skmc.loop import FitTasks
@@ -33,8 +33,8 @@ class FittedSeries:
 
     Parameters
     ----------
-    columns : list of int
-        Columns of the table that are series.
+    series : list of (unit, int)
+        Series of the fit: unit, and column of the table.
     grid : TimeGrid
         Positions of times.
     span : Span
@@ -47,7 +47,7 @@ class FittedSeries:
         Members and weights.
     """
 
-    columns: list[int]
+    series: list[Series]
     grid: TimeGrid
     span: Span
     scaling: Scaling
@@ -63,7 +63,7 @@ class FittedSeries:
         rng = np.random.RandomState(seed_of(params.random_state) % 2**32)
         grid = table.grid()
         at = table.positions(grid)
-        span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.columns))
+        span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.series))
         cells = _placed(table.cells, at, span)
         scaling = _scaling_of(cells, params.scaling)
         scaled = standardized(cells, scaling)
@@ -75,14 +75,14 @@ class FittedSeries:
             completer, periods, span, params.causal, rng.randint(2**31)
         )
         mean = SeasonalMean(periods[0] if periods else 1)
-        present = np.isin(np.arange(span.start, span.stop), at)
+        present = _placed(table.present, at, span) == 1
         with warnings.catch_warnings():
             if params.completer is None:  # weights suit any state of its models
                 warnings.simplefilter("ignore", ConvergenceWarning)
             stack = SeriesStack.fit(
                 scaled, span.start, present, members, mean, params.causal, tasks, rng
             )
-        return cls(table.columns, grid, span, scaling, periods, stack)
+        return cls(table.series, grid, span, scaling, periods, stack)
 
     @property
     def error(self) -> float:

@@ -56,9 +56,9 @@ def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
         first = (counts > 1).argmax()
         raise ValueError(
             f"{name} has the time {values[first]} {counts[first]} times. If the rows "
-            "belong to several series, such as shops, give each of them a column first "
-            "(X.pivot(index=time, columns=shop, values=value)). If clocks were set "
-            "back, give the times a time zone. Otherwise, drop or average duplicates."
+            "belong to several series, such as shops, name their column by unit=. If "
+            "clocks were set back, give the times a time zone. Otherwise, drop or "
+            "average duplicates."
         )
     return ticks
 

@@ -258,12 +258,12 @@ class SeriesStack:
     ) -> SeriesStack:
         """Weight the members by held-out cells, and fit those with a weight to all.
 
-        ``present`` are the times that have a row in the data.
+        ``present`` are the cells that have a row in the data.
         """
         missing = np.isnan(cells)
         n_classes = len(cells).bit_length()
         step = mean.period if len(cells) >= 3 * mean.period else 1
-        lost = missing & present[:, None]
+        lost = missing & present
         n_hidden = round(HELD_OUT * (~missing).sum())
 
         def held_out(rest: np.ndarray, hidden: np.ndarray, group: Any) -> HeldOut:
@@ -287,7 +287,7 @@ class SeriesStack:
             hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
             rest = np.where(hidden, np.nan, cells)
             parts.append(held_out(rest, hidden, time // step))
-        ends, last = Ends.of(missing, rng), len(cells)
+        ends, last = Ends.of(missing, lost, rng), len(cells)
         for k in range(0 if causal else ends.n_rounds):
             since, until = ends.moved(
                 missing, (k + rng.rand()) / ends.n_rounds, step, rng

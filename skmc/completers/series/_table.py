@@ -1,7 +1,8 @@
-"""A table whose rows are times."""
+"""A table whose rows are times, of one set of series or of several units."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from skmc.base import warn_user
 from skmc.completers.series._grid import TimeGrid, ticks_of
+from skmc.patterns import gap_lengths
 from skmc.tables import (
     DateFormat,
     RawColumn,
@@ -19,6 +21,8 @@ from skmc.tables import (
 )
 
 LARGEST = np.sqrt(np.finfo(float).max)
+# The unit of a series, None in a table without units, and the position of its column.
+Series = tuple[Any, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,25 +33,35 @@ class TimeTable:
     ----------
     X : DataFrame or ndarray
         The table.
-    columns : list of int
-        Positions of the columns that are series.
-    cells : ndarray of shape (n_rows, n_series)
-        Their cells, NaN where missing.
-    ticks : ndarray of shape (n_rows,) or None
-        Times of the rows, see `ticks_of`. None if they have equal steps.
+    series : list of (unit, int)
+        Series: the unit, None without units, and the position of the column.
+    cells : ndarray of shape (n_times, n_series)
+        Their cells, NaN where missing. Without units, times are rows of the table.
+    ticks : ndarray of shape (n_times,) or None
+        The times, see `ticks_of`. None if they have equal steps.
+    rows : dict of unit to int ndarray
+        Rows of each unit in the table.
+    at : int ndarray of shape (n_rows,)
+        Positions of the rows in ``cells``.
     name : str
         Name of the times in messages.
     """
 
     X: Any
-    columns: list[int]
+    series: list[Series]
     cells: np.ndarray
     ticks: np.ndarray | None
+    rows: dict[Any, np.ndarray]
+    at: np.ndarray
     name: str
 
     @classmethod
     def read(
-        cls, X: Any, time: str | int | None, columns: list[int] | None = None
+        cls,
+        X: Any,
+        time: str | int | None,
+        unit: str | int | None,
+        series: list[Series] | None = None,
     ) -> TimeTable:
         """Read a table.
 
@@ -56,11 +70,14 @@ class TimeTable:
         X : DataFrame or ndarray
             Result of `as_table`.
         time : str, int or None
-            Column of times. None means the index of a data frame, if it has dates or
-            distinct whole numbers.
-        columns : list of int or None, default=None
-            Columns that are series. None finds those of numbers, and warns of others
-            and of those without an observed cell.
+            Column of times, or level of the index. None means the index of a data
+            frame, if it has dates or distinct whole numbers.
+        unit : str, int or None
+            Column of units, or level of the index. None means that all rows belong to
+            the same series.
+        series : list of (unit, int) or None, default=None
+            Series of the fit. None finds those of numbers, and warns of others and of
+            those without an observed cell.
 
         Returns
         -------
@@ -70,31 +87,43 @@ class TimeTable:
         ------
         ValueError
             There is no series, a number is infinite, the times are not distinct times,
-            or the index has several levels.
+            a unit is missing or was not in the fit, or the index has several levels.
         """
         if not len(X):
             raise ValueError("X has no rows (0 sample(s)).")
-        at = None if time is None else position_of(X, time, "time")
         raws = raw_columns(X)
-        if columns is None:
-            columns = _series(raws, at)
-        for raw in (raws[k] for k in columns):
-            if not raw.numeric:
-                raise ValueError(f"{raw.label} has values that are not numbers.")
-            if (np.abs(raw.floats) > LARGEST).any():
-                raise ValueError(
-                    f"{raw.label} has a number that is infinite, or above "
-                    f"{LARGEST:.0e}, whose square overflows; mask it, or use other "
-                    "units."
-                )
-        cells = [raws[k].floats.astype(float) for k in columns]
+        rows, owner = _units(X, raws, unit, series)
+        levels = getattr(getattr(X, "index", None), "names", ())
+        at = None if time is None or time in levels else position_of(X, time, "time")
         name, times = f"time={time!r}", None
         if at is not None:
             times = _times(raws[at])
+        elif time is not None:
+            times = _dates(X.index.get_level_values(time).to_list())
         elif hasattr(X, "index") and hasattr(X.index, "to_list"):
-            name, times = "The index", _index(X.index)
-        ticks = None if times is None else ticks_of(times, name)
-        return cls(X, columns, np.stack(cells, 1), ticks, name)
+            name, times = "The index", _index(X.index, unit)
+        ticks, position = _ticks(times, rows, name)
+        if series is None:
+            columns = _numbers(raws, {at, owner})
+        else:
+            columns = sorted({k for _, k in series})
+        by_column = {k: _floats(raws[k]) for k in columns}
+        if series is None:
+            series = _observed(by_column, rows, raws)
+        n_times = int(position.max()) + 1
+        cells = np.full((n_times, len(series)), np.nan)
+        for s, (of, k) in enumerate(series):
+            own = rows.get(of, np.empty(0, int))
+            cells[position[own], s] = by_column[k][own]
+        return cls(X, series, cells, ticks, rows, position, name)
+
+    @property
+    def present(self) -> np.ndarray:
+        """The cells that have a row in the table, of shape (n_times, n_series)."""
+        found = np.zeros(self.cells.shape, bool)
+        for s, (unit, _) in enumerate(self.series):
+            found[self.at[self.rows.get(unit, [])], s] = True
+        return found
 
     def grid(self) -> TimeGrid:
         """Find the grid of the times, of which there must be two."""
@@ -109,7 +138,7 @@ class TimeTable:
         return TimeGrid.of(np.sort(self.ticks), self.name)
 
     def positions(self, grid: TimeGrid) -> np.ndarray:
-        """Find the positions of the rows on a grid.
+        """Find the positions of the times on a grid.
 
         Parameters
         ----------
@@ -118,34 +147,48 @@ class TimeTable:
 
         Returns
         -------
-        int ndarray of shape (n_rows,)
+        int ndarray of shape (n_times,)
         """
         if self.ticks is None:
             return np.arange(len(self.cells))
         return grid.positions(self.ticks)
+
+    def gap_lengths(self) -> np.ndarray:
+        """Number of consecutive missing rows of the series around each missing cell.
+
+        Returns
+        -------
+        int ndarray of shape (n_times, n_series)
+            0 at observed cells, and at times for which a unit has no row.
+        """
+        order = np.arange(len(self.cells))
+        if self.ticks is not None:
+            order = np.argsort(self.ticks, kind="stable")
+        present, found = self.present, np.zeros(self.cells.shape, int)
+        for s in range(len(self.series)):
+            own = order[present[order, s]]
+            found[own, s] = gap_lengths(np.isnan(self.cells[own, s : s + 1]))[:, 0]
+        return found
 
     def completed(self, values: np.ndarray) -> Any:
         """Fill the missing cells of the series.
 
         Parameters
         ----------
-        values : ndarray of shape (n_rows, n_series)
-            Values; those at missing cells are used.
+        values : ndarray of shape (n_times, n_series)
+            Values; those at missing cells are used. NaN leaves a cell missing.
 
         Returns
         -------
         DataFrame or ndarray
         """
+        found = self._by_rows(np.where(np.isnan(self.cells), values, np.nan))
         missing = np.zeros(self.X.shape, bool)
-        missing[:, self.columns] = np.isnan(self.cells)
-        new = {
-            k: values[missing[:, k], s].tolist()
-            for s, k in enumerate(self.columns)
-            if missing[:, k].any()
-        }
         kinds: list[str | None] = [None] * self.X.shape[1]
-        for k in self.columns:
-            kinds[k] = "numeric"
+        for k, own in found.items():
+            missing[:, k], kinds[k] = ~np.isnan(own), "numeric"
+        new = {k: own[missing[:, k]].tolist() for k, own in found.items()}
+        new = {k: own for k, own in new.items() if own}
         return filled(self.X, new, missing, kinds)
 
     def like(self, values: np.ndarray) -> Any:
@@ -153,31 +196,115 @@ class TimeTable:
 
         Parameters
         ----------
-        values : ndarray of shape (n_rows, n_series)
+        values : ndarray of shape (n_times, n_series)
             Values.
 
         Returns
         -------
         DataFrame or ndarray
         """
-        found = [np.full(len(values), np.nan) for _ in range(self.X.shape[1])]
-        for s, k in enumerate(self.columns):
-            found[k] = values[:, s]
-        return same_columns(self.X, found)
+        found = self._by_rows(values)
+        none = np.full(len(self.at), np.nan)
+        columns = range(self.X.shape[1])
+        return same_columns(self.X, [found.get(k, none) for k in columns])
+
+    def _by_rows(self, values: np.ndarray) -> dict[int, np.ndarray]:
+        """The values of each column of series at the rows of the table."""
+        found = {k: np.full(len(self.at), np.nan) for _, k in self.series}
+        for s, (unit, k) in enumerate(self.series):
+            own = self.rows.get(unit, [])
+            found[k][own] = values[self.at[own], s]
+        return found
 
 
-def _series(raws: list[RawColumn], time: int | None) -> list[int]:
-    words = [r.label for k, r in enumerate(raws) if k != time and not r.numeric]
-    empty = [r.label for r in raws if r.missing.all()]
-    if words:
+def _units(
+    X: Any, raws: list[RawColumn], unit: str | int | None, series: list[Series] | None
+) -> tuple[dict[Any, np.ndarray], int | None]:
+    """Rows of each unit, by the first ones, and the column of the units."""
+    if unit is None:
+        return {None: np.arange(len(X))}, None
+    if unit in getattr(getattr(X, "index", None), "names", ()):
+        owner, values = None, X.index.get_level_values(unit).to_list()
+    else:
+        owner = position_of(X, unit, "unit")
+        values = raws[owner].values
+    rows: dict[Any, list[int]] = {}
+    known = None if series is None else {of for of, _ in series}
+    for row, of in enumerate(values):
+        if of is None or of != of:
+            raise ValueError(
+                f"unit={unit!r} is missing in row {row}; name its unit, or drop it."
+            )
+        if known is not None and of not in known:
+            raise ValueError(
+                f"unit={unit!r} has {of!r} in row {row}, which has no series in the "
+                "fit; fit again with its rows."
+            )
+        rows.setdefault(of, []).append(row)
+    return {of: np.array(own) for of, own in rows.items()}, owner
+
+
+def _ticks(
+    times: list[Any] | None, rows: dict[Any, np.ndarray], name: str
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Times of the cells, and the position of each row among them.
+
+    Without units, these are the rows in their order, and with units the sorted times.
+    """
+    n_rows = sum(map(len, rows.values()))
+    position = np.arange(n_rows)
+    if times is None:  # at consecutive times of each unit
+        for own in rows.values():
+            position[own] = np.arange(len(own))
+        return None, position
+    if None in rows:
+        return ticks_of(times, name), position
+    parts = {
+        unit: ticks_of([times[row] for row in own], f"{name} of unit {unit!r}")
+        for unit, own in rows.items()
+    }
+    if len({part.dtype for part in parts.values()}) > 1:
+        raise ValueError(f"{name} has both dates and numbers; use one of them.")
+    ticks = np.unique(np.concatenate([*parts.values()]))
+    for unit, part in parts.items():
+        position[rows[unit]] = np.searchsorted(ticks, part)
+    return ticks, position
+
+
+def _numbers(raws: list[RawColumn], others: set[int | None]) -> list[int]:
+    """The columns of numbers, besides those of times and units."""
+    own = [k for k in range(len(raws)) if k not in others]
+    if words := [raws[k].label for k in own if not raws[k].numeric]:
         warn_user(f"Columns that are not numbers are left as they are: {words}.")
+    return [k for k in own if raws[k].numeric]
+
+
+def _floats(raw: RawColumn) -> np.ndarray:
+    if not raw.numeric:
+        raise ValueError(f"{raw.label} has values that are not numbers.")
+    values = raw.floats.astype(float)
+    if (np.abs(values) > LARGEST).any():
+        raise ValueError(
+            f"{raw.label} has a number that is infinite, or above {LARGEST:.0e}, whose "
+            "square overflows; mask it, or use other units."
+        )
+    return values
+
+
+def _observed(
+    by_column: dict[int, np.ndarray], rows: dict[Any, np.ndarray], raws: list[RawColumn]
+) -> list[Series]:
+    """The series with an observed cell; warns of the others."""
+    found, empty = [], []
+    for unit, own in rows.items():
+        for k, values in by_column.items():
+            if np.isnan(values[own]).all():
+                of = "" if unit is None else f" of {unit!r}"
+                empty.append(f"{raws[k].label}{of}")
+            else:
+                found.append((unit, k))
     if empty:
         warn_user(f"Series without an observed cell stay missing: {empty}.")
-    found = [
-        k
-        for k, raw in enumerate(raws)
-        if k != time and raw.numeric and not raw.missing.all()
-    ]
     if not found:
         raise ValueError("X has no series: no column of numbers with an observed cell.")
     return found
@@ -194,34 +321,41 @@ def _times(raw: RawColumn) -> list[Any]:
     return found
 
 
-def _index(index: Any) -> list[Any] | None:
+def _index(index: Any, unit: str | int | None) -> list[Any] | None:
     """The times in an index; None if its rows are only numbered or named."""
+    of_units = unit is not None and unit in index.names
+    if of_units:
+        index = index.droplevel(unit) if index.nlevels > 1 else index[:0]
     if getattr(index, "nlevels", 1) > 1:
         raise ValueError(_of_levels(index))
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
-    whole = getattr(index.dtype, "kind", "O") in "iu" and index.is_unique
+    # Rows of several units that are only numbered do not have their numbers as times.
+    whole = getattr(index.dtype, "kind", "O") in "iu"
+    whole = whole and (of_units or (unit is None and index.is_unique))
     times = _dates(index.to_list())
     dates = any(hasattr(time, "isoformat") for time in times)
     return times if dates or whole else None
 
 
 def _of_levels(index: Any) -> str:
-    """Say that rows are of several series, and how each series gets a column."""
+    """Say that rows are of several series, and how they are told apart."""
     names = [k if name is None else name for k, name in enumerate(index.names)]
     kinds = [level.dtype.kind for level in index.levels]
     others = [name for name, kind in zip(names, kinds, strict=True) if kind != "M"]
     if len(others) in (0, len(names)):  # the last one is usually the time
         others = names[:-1]
     unstacked = repr(others[0] if len(others) == 1 else others)
+    named = f"pass unit={unstacked}, or " if len(others) == 1 else ""
     return (
-        f"The index has the levels {names}, but rows must be times; give each series a "
-        f"column first, such as X[column].unstack({unstacked})."
+        f"The index has the levels {names}, but rows must be times; {named}give each "
+        f"series a column first, such as X[column].unstack({unstacked})."
     )
 
 
-def _dates(times: list[Any]) -> list[Any]:
+def _dates(times: Sequence[Any]) -> list[Any]:
     """Read texts as dates, if they have one format."""
+    times = list(times)
     words = [time for time in times if isinstance(time, str)]
     formats = DateFormat.of(words) if len(words) == len(times) else []
     return [formats[0].read(word) for word in words] if len(formats) == 1 else times

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
+from skmc.completers.auto._spread import Spread
 from skmc.completers.series._fitted import FittedSeries
 from skmc.completers.series._score import score
 from skmc.completers.series._table import TimeTable
@@ -64,6 +65,14 @@ class SeriesCompleter(Estimator):
         Column of the times, which is returned unchanged. None means the index of a
         pandas data frame, if it has dates or distinct whole numbers; other rows are at
         consecutive times. Texts are read as dates if they have one format.
+    unit : str, int or None, default=None
+        Column of the units, such as shops or patients, or level of a pandas index, for
+        a table with a row for each unit and time. The columns of each unit are series,
+        which are completed together and may have different times. None means that all
+        rows belong to the same series.
+    max_gap : int >= 1 or None, default=None
+        Largest number of consecutive missing rows of a series that are completed. The
+        cells of longer gaps stay missing. None completes all.
     causal : bool, default=False
         Whether the completion of a time uses cells of this and of earlier times only,
         as a forecast does. What `fit` learns still depends on all times of the fit.
@@ -97,7 +106,7 @@ class SeriesCompleter(Estimator):
     UTC, where no hour is lost or doubled; so hours, days and months are those of UTC.
 
     Columns that are not numbers, and series without an observed cell, are returned
-    unchanged, with a warning.
+    unchanged, with a warning. A new unit needs a new fit.
 
     `transform` completes rows whose times are those of the fit, or lie between them,
     in the grid of the fit; rows without times are those of the fit if there are equally
@@ -150,6 +159,8 @@ class SeriesCompleter(Estimator):
     _: KW_ONLY
     period: Literal["auto"] | Count | Periods | None = "auto"
     time: str | int | None = None
+    unit: str | int | None = None
+    max_gap: Count | None = None
     causal: bool = False
     scaling: Literal["auto", "columns"] | None = "auto"
     random_state: Seed = None
@@ -180,12 +191,12 @@ class SeriesCompleter(Estimator):
         ------
         ValueError
             There is a single time, or no column of numbers with an observed cell; a
-            time is missing or occurs twice; a number is infinite; or ``period`` is
-            longer than half of the series.
+            time is missing or occurs twice in a unit; a unit is missing; a number is
+            infinite; or ``period`` is longer than half of the series.
         """
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
-        table = TimeTable.read(X, self.time)
+        table = TimeTable.read(X, self.time, self.unit)
         with FitTasks(self, X, y, None) as tasks:
             self._fitted = FittedSeries.fit(self, table, tasks)
         self.periods_ = self._fitted.periods
@@ -203,10 +214,11 @@ class SeriesCompleter(Estimator):
         Returns
         -------
         DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
-            Observed cells and columns that are not series are unchanged.
+            Observed cells and columns that are not series are unchanged. Cells of gaps
+            that are longer than ``max_gap`` stay missing.
         """
-        table = self._read(X)
-        return table.completed(self._fitted.predict(table)[0])
+        table, values, _, _ = self._predict(X)
+        return table.completed(values)
 
     def predict_std(self, X: Container) -> Any:
         """Standard deviation of the cells that `transform` returns.
@@ -222,10 +234,10 @@ class SeriesCompleter(Estimator):
         Returns
         -------
         DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
-            0 in observed cells, NaN in columns that are not series.
+            0 in observed cells, NaN in columns that are not series and where
+            `transform` completes nothing.
         """
-        table = self._read(X)
-        std = self._fitted.predict(table)[1]
+        table, _, std, _ = self._predict(X)
         return table.like(np.where(np.isnan(table.cells), std, 0.0))
 
     def predict_interval(self, X: Container, level: float = 0.9) -> tuple[Any, Any]:
@@ -248,18 +260,28 @@ class SeriesCompleter(Estimator):
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        table = self._read(X)
-        values, std, spread = self._fitted.predict(table)
+        table, values, std, spread = self._predict(X)
         half = std * spread.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
     score = score
 
+    def _predict(
+        self, X: Container
+    ) -> tuple[TimeTable, np.ndarray, np.ndarray, Spread]:
+        """The table, and values, deviations and errors; NaN in long gaps."""
+        table = self._read(X)
+        values, std, spread = self._fitted.predict(table)
+        if self.max_gap is not None:
+            long = table.gap_lengths() > self.max_gap
+            values, std = (np.where(long, np.nan, found) for found in (values, std))
+        return table, values, std, spread
+
     def _read(self, X: Container) -> TimeTable:
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return TimeTable.read(X, self.time, self._fitted.columns)
+        return TimeTable.read(X, self.time, self.unit, self._fitted.series)
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
