@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -22,9 +22,12 @@ EARLIER = 3  # the placebo in time takes the last third of the shortest history
 
 def effect(
     X: Container,
-    treated: Container,
+    treated: Container | str,
     completer: BaseCompleter | None = None,
     *,
+    unit: Hashable = None,
+    time: Hashable = None,
+    outcome: Hashable = None,
     level: float = 0.9,
     n_placebos: int | None = None,
     random_state: Seed = None,
@@ -51,13 +54,21 @@ def effect(
     ----------
     X : DataFrame, array or other container of shape (n_units, n_times)
         Outcomes, with the times in order. Other cells than the treated ones may be
-        missing. The names of the columns of a data frame are the times.
-    treated : container of bool of shape (n_units, n_times)
+        missing. The names of the columns of a data frame are the times. With ``unit``
+        and ``time``, a data frame with a row for each unit and time.
+    treated : container of bool of shape (n_units, n_times), or column of ``X``
         True at the treated cells: a block, or cells that follow a staggered adoption.
+        The name of a column of bools with ``unit`` and ``time``.
     completer : completer or None, default=None
         Completer, which is cloned. None means
         ``SoftImputeCompleter(fixed_effects="both", random_state=0)``, which is MC-NNM.
         If it has `sample`, its draws of the counterfactual give a second interval.
+    unit, time : column of ``X`` or None, default=None
+        Columns of the units and of the times of a long table. Outcomes of units and
+        times without a row are missing. The results have a row for each unit and a
+        column for each time, both sorted.
+    outcome : column of ``X`` or None, default=None
+        Column of the outcomes of a long table. None means the only other column.
     level : float in (0, 1), default=0.9
         Probability of the intervals.
     n_placebos : int >= 0 or None, default=None
@@ -77,7 +88,8 @@ def effect(
         ``treated`` has another shape, other labels or other values than bools, or no
         treated cell; a treated cell is missing; a unit has no untreated observed cell,
         or a time with treated cells has none; times that are numbers or dates do not
-        increase; ``level`` or ``n_placebos`` is out of range.
+        increase; a long table lacks a column, or has a unit twice at a time; ``level``
+        or ``n_placebos`` is out of range.
     TypeError
         ``completer`` or ``n_placebos`` is another object.
 
@@ -118,6 +130,8 @@ def effect(
         raise TypeError(
             f"completer must be a completer of skmc or None, got {completer!r}."
         )
+    if unit is not None or time is not None:
+        X, treated = _wide(X, treated, unit, time, outcome)
     cells = to_cells(X).astype(float)
     units, times = _labels(X, cells)
     T = _read_treated(treated, X, cells)
@@ -145,6 +159,44 @@ def effect(
         level=level,
         draws=draws,
     )
+
+
+def _wide(
+    X: Any, treated: Any, unit: Hashable, time: Hashable, outcome: Hashable
+) -> tuple[Any, Any]:
+    """Outcomes and treated cells of a long table, as tables of units and times."""
+    if not hasattr(X, "columns"):
+        raise TypeError(
+            f"unit= and time= name columns of a data frame, got {type(X).__name__}."
+        )
+    names = list(X.columns)
+    given = {"unit": unit, "time": time, "treated": treated}
+    for parameter, name in given.items():
+        if not isinstance(name, Hashable) or name not in names:
+            raise ValueError(f"{parameter} must be a column of X, one of {names}.")
+    if outcome is None:
+        others = [name for name in names if name not in (unit, time, treated)]
+        if len(others) != 1:
+            raise ValueError(f"Name the outcome, one of {others}, by outcome=.")
+        (outcome,) = others
+    if outcome not in names:
+        raise ValueError(f"outcome must be a column of X, one of {names}.")
+    frame = X if hasattr(X, "pivot_table") else X.to_pandas()
+    for parameter, name in given.items():
+        if (gone := frame[name].isna().to_numpy()).any():
+            raise ValueError(
+                f"{parameter} is missing in row {gone.argmax()} of X; drop the row, or "
+                "fill it."
+            )
+    if (twice := frame.duplicated([unit, time]).to_numpy()).any():
+        row = frame.iloc[twice.argmax()]
+        raise ValueError(
+            f"X has the unit {row[unit]} twice at the time {row[time]}; keep one "
+            "row of them."
+        )
+    wide = frame.pivot(index=unit, columns=time, values=[outcome, treated])
+    cells = wide[treated]
+    return wide[outcome], cells.where(cells.notna(), False)
 
 
 def _complete(
@@ -214,8 +266,8 @@ def _earlier(
 def _labels(X: Any, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if cells.ndim != 2:
         raise ValueError(
-            f"X must have two axes, units and times, got shape {cells.shape}; pivot a "
-            "long table first."
+            f"X must have two axes, units and times, got shape {cells.shape}; of a "
+            "long table, name the columns by unit= and time=."
         )
     index, columns = _names(X)
     units = np.arange(cells.shape[0]) if index is None else np.asarray(index)

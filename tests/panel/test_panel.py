@@ -290,3 +290,59 @@ def test_bad_parameters():
         effect(X, treated, n_placebos=1.5)
     with pytest.raises(TypeError, match="completer"):
         effect(X, treated, "MC-NNM")
+
+
+def long_form(X, treated):
+    unit, time = np.indices(X.shape)
+    columns = {"unit": [f"u{k:02d}" for k in unit.ravel()], "year": 2000 + time.ravel()}
+    table = pd.DataFrame({**columns, "sales": X.ravel(), "law": treated.ravel()})
+    return table.sample(frac=1, random_state=0, ignore_index=True)
+
+
+def test_a_long_table_has_the_effect_of_the_wide_one():
+    X, treated = panel()
+    expected, names = effect(X, treated, MCNNM), {"unit": "unit", "time": "year"}
+    table = long_form(X, treated)
+    for given in (table, pl.from_pandas(table), table.astype({"law": int})):
+        found = effect(given, "law", MCNNM, **names)
+        assert found.att == expected.att and found.p_value == expected.p_value
+        assert list(found.units[:2]) == ["u00", "u01"] and found.times[0] == 2000
+    # Rows that are not there are missing outcomes.
+    gone = table.index[~table["law"]][:7]
+    found = effect(table.drop(gone), "law", MCNNM, n_placebos=0, **names)
+    X[
+        tuple(
+            np.array(
+                [
+                    [int(u[1:]), y - 2000]
+                    for u, y in table.loc[gone, ["unit", "year"]].to_numpy()
+                ]
+            ).T
+        )
+    ] = np.nan
+    assert found.att == effect(X, treated, MCNNM, n_placebos=0).att
+
+
+BAD_TABLES = {
+    "unit": ({"unit": "state"}, "unit must be a column of X, one of"),
+    "treated": ({"treated": np.ones(3)}, "treated must be a column of X"),
+    "outcome": ({"outcome": "price"}, "outcome must be a column of X"),
+    "outcomes": ({"X": lambda t: t.assign(price=1)}, r"Name the outcome, one of \["),
+    "twice": (
+        {"X": lambda t: pd.concat([t, t[:1]])},
+        "the unit u.. twice at the time 2",
+    ),
+    "time": (
+        {"X": lambda t: t.assign(year=t["year"].where(t.index != 4))},
+        "time is missing in row 4 of X",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_long_tables(name):
+    changed, message = BAD_TABLES[name]
+    given = {"treated": "law", "unit": "unit", "time": "year", **changed}
+    X = given.pop("X", lambda t: t)(long_form(*panel()))
+    with pytest.raises(ValueError, match=message):
+        effect(X, **given)
