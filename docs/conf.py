@@ -56,7 +56,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
-# Docstrings inherited from scikit-learn refer to its glossary, torch's to its own names.
+# Docstrings inherited from scikit-learn refer to its glossary, torch's to its names.
 suppress_warnings = ["ref.term"]
 nitpick_ignore = [("py:class", "Module"), ("py:obj", "n_features_in_")]
 

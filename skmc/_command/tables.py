@@ -63,7 +63,7 @@ class TableFile(File, ABC):
         super().__init__(path, options)
         self.names = list(names)
         self.time: str | None = getattr(options, "time", None)
-        self.unit: str | None = getattr(options, "unit", None)
+        self.units: str | None = getattr(options, "unit", None)
         self.drawn: list[dict[int, list]] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
         self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
@@ -86,8 +86,8 @@ class TableFile(File, ABC):
         index = {*index, *self._chosen(options.index, "--index")}
         if self.time is not None:
             index |= self._chosen([self.time], "--time")
-        if self.unit is not None:
-            index |= self._chosen([self.unit], "--unit")
+        if self.units is not None:
+            index |= self._chosen([self.units], "--unit")
         categorical = self._chosen(options.categorical, "--categorical")
         ordinal = dict(options.ordinal)
         for k in self._chosen(list(ordinal), "--ordinal") & (index | categorical):
@@ -172,7 +172,7 @@ class TableFile(File, ABC):
             )
         warn_of_doubts(self)
         if self.time is not None:
-            return complete_series(self, self.time, self.unit, completer)
+            return complete_series(self, self.time, self.units, completer)
         used = [
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]

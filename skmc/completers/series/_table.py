@@ -122,7 +122,7 @@ class TimeTable:
         """The cells that have a row in the table, of shape (n_times, n_series)."""
         found = np.zeros(self.cells.shape, bool)
         for s, (unit, _) in enumerate(self.series):
-            found[self.at[self.rows.get(unit, [])], s] = True
+            found[self.at[self.rows.get(unit, np.empty(0, int))], s] = True
         return found
 
     def grid(self) -> TimeGrid:
@@ -212,7 +212,7 @@ class TimeTable:
         """The values of each column of series at the rows of the table."""
         found = {k: np.full(len(self.at), np.nan) for _, k in self.series}
         for s, (unit, k) in enumerate(self.series):
-            own = self.rows.get(unit, [])
+            own = self.rows.get(unit, np.empty(0, int))
             found[k][own] = values[self.at[own], s]
         return found
 
