@@ -57,8 +57,8 @@ class Results:
             return
         with self.path.open(newline="") as file:
             for row in csv.DictReader(file):
-                names = (row[name] for name in Case._fields[:-1])
-                case = Case(*names, int(row["seed"]))
+                *names, seed = (row[name] for name in Case._fields)
+                case = Case._make([*names, int(seed)])
                 self.known.setdefault(case, {})[row["measure"]] = row["value"]
 
     def wants(self, case: tuple) -> bool:

@@ -184,9 +184,9 @@ def table4(results: Results) -> None:
             methods = {name: every[name] for name in names}
             case = ("table 4", f"MovieLens-{size}", protocol)
             fit_all(results, case, methods, 0, score)
-    for case, printed in NSR_TABLE4.items():
+    for known, printed in NSR_TABLE4.items():
         published = dict(zip(NSR_METHODS, printed, strict=True))
-        size, protocol = case.split(", ")
+        size, protocol = known.split(", ")
         data = f"MovieLens-{size}"
         results.published("table 4", data, protocol, "nmae, percent", published)
 
