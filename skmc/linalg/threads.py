@@ -33,7 +33,7 @@ class Workload(Enum):
     """The main kind of operation in a computation.
 
     The value is the work, see `work_of`, from which `threads_for` allows more than one
-    thread; ``python -m benchmarks.speed.busy steps`` measures it.
+    thread.
     """
 
     PRODUCTS = 1e9
