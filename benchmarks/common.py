@@ -86,7 +86,7 @@ class Results:
         """
         if not self.wants(case):
             return
-        start = time.process_time()
+        start = spent()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -99,7 +99,7 @@ class Results:
                 found = {"error": f"TimeoutError: more than {limit} seconds"}
             except Exception as error:
                 found = {"error": f"{type(error).__name__}: {error}"[:200]}
-        seconds = time.process_time() - start
+        seconds = spent() - start
         if n_warned := sum(issubclass(w.category, ConvergenceWarning) for w in caught):
             found["convergence warnings"] = n_warned
         self.add(case, found, seconds)
@@ -143,6 +143,12 @@ def flat(found: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from flat(value, f"{prefix}{name}, ")
         else:
             yield f"{prefix}{name}", value
+
+
+def spent() -> float:
+    """Processor seconds of this process, and of its children once they have ended."""
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
 
 
 def shown(value: Any) -> str:
