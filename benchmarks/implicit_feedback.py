@@ -218,8 +218,8 @@ def ncf_folder() -> Path:
 def by_us(seed: int) -> dict[str, float]:
     """A fit with the published parameters."""
     train, asked = as_in_ncf(ncf_folder())
-    # Theirs gives unobserved cells a weight, ours the observed ones: the same factors, up
-    # to one number, if the penalty is larger by as much.
+    # Theirs gives unobserved cells a weight, ours the observed ones: the same factors,
+    # up to one number, if the penalty is larger by as much.
     completer = FactorizationCompleter(
         RANK,
         alpha=1 / UNOBSERVED,

@@ -279,11 +279,6 @@ def test_tables_equal_the_recorded_results(extensions):
     page = (DOCS / "reproduction" / "panel.md").read_text()
     for line in measured.panel().splitlines()[2:]:
         assert f"| {line.split(' | ')[0].strip('| ')}" in page
-    source = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
-    for command in measured.COMMANDS.values():
-        assert f'"{command.split()[0]}"' in source
-    for name in re.findall(r"benchmarks\.speed\.(\w+)", measured.speed()):
-        assert (ROOT / "benchmarks" / "speed" / f"{name}.py").exists()
 
 
 # ---------------------------------------------------------------- the built site
