@@ -50,6 +50,16 @@ def pytest_addoption(parser):
         help="divide tolerances of rounding in assert_allclose by ten, so that no test "
         "passes on one processor and fails on another",
     )
+    parser.addoption(
+        "--inputs",
+        type=int,
+        default=60,
+        metavar="N",
+        help="number of odd and wrong inputs of each completer in tests/long",
+    )
+    parser.addoption(
+        "--input", type=int, metavar="NUMBER", help="repeat one of these inputs alone"
+    )
 
 
 def pytest_configure(config):

@@ -1,4 +1,4 @@
-"""The command ``skmc``: complete files, compare methods, reproduce papers."""
+"""The command ``skmc``: complete files and compare methods."""
 
 from skmc._command.main import main
 

@@ -51,7 +51,6 @@ def make_parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_plot(commands)
     _add_methods(commands)
-    _add_reproduce(commands)
     for command in commands.choices.values():
         command.add_argument(
             "--quiet", "-q", action="store_true", help="print only errors"
@@ -212,28 +211,6 @@ def _add_methods(commands: Commands) -> None:
         metavar="ROWSxCOLUMNS",
         help="print about how long each method takes for a matrix of this shape",
     )
-
-
-def _add_reproduce(commands: Commands) -> None:
-    parser = commands.add_parser(
-        "reproduce",
-        help="reproduce the tables and figures of papers",
-        description=(
-            "Reproduce tables and figures of papers, next to the published ones. This "
-            "needs a clone of skmc's repository. Without NAME, list what there is."
-        ),
-    )
-    parser.add_argument("name", nargs="?", metavar="NAME")
-    parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="arguments that some NAMEs take"
-    )
-    parser.add_argument(
-        "--out",
-        default="reproduction",
-        metavar="FOLDER",
-        help="folder for pages and pictures (default: %(default)s)",
-    )
-    _add_force(parser, "continue in a folder with files and overwrite its pages")
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:

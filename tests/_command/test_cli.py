@@ -24,7 +24,7 @@ from PIL import Image, ImageOps
 
 import skmc
 from skmc import MeanCompleter, SVDCompleter, patterns
-from skmc._command import main, methods, reproduce
+from skmc._command import main, methods
 from skmc._command.csv_file import _cells, _separator
 from skmc._command.raster import Raster, read_raster, write_raster
 from skmc.checks import all_completers
@@ -969,43 +969,6 @@ def test_methods_say_how_long_they_take(run):
     assert times["knn"].endswith(" s") and re.fullmatch(r"knn  \d+ (h|days)\n", large)
     code, _, err = run("methods", "--shape", "1000")
     assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
-
-
-@pytest.fixture
-def benchmarks(monkeypatch):
-    def write(*parts):
-        print("working")
-        Path(os.environ[reproduce.FOLDER], "page.md").write_text(" ".join(parts))
-
-    monkeypatch.setenv(reproduce.FOLDER, "")
-    monkeypatch.setattr(reproduce, "_commands", lambda: {"table1": write})
-
-
-def test_reproduce(run, tmp_path, benchmarks):
-    assert run("reproduce")[:2] == (0, "table1\n")
-    code, _, err = run("reproduce", "table9")
-    assert code == 2 and "there is no 'table9'; choose one of table1" in err
-    assert not os.listdir(tmp_path)
-    assert run("reproduce", "table1", "a", "b", "--out", "new")[:2] == (0, "working\n")
-    assert (tmp_path / "new" / "page.md").read_text() == "a b"
-    code, _, err = run("reproduce", "table1", "--out", "new")
-    assert code == 1 and "new is not empty; --force" in err
-    assert run("reproduce", "table1", "--out", "new", "--force", "-q") == (0, "", "")
-
-
-def test_reproduce_knows_the_benchmarks(run):
-    code, out, _ = run("reproduce")
-    assert code == 0 and "air-table1" in out.split()
-
-
-def test_reproduce_without_the_repository(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce.skmc, "__file__", str(tmp_path / "skmc" / "x.py"))
-    code, _, err = run("reproduce", "air-table1")
-    assert (
-        code == 1
-        and "pip does not install the benchmarks" in err
-        and err.count("\n") == 1
-    )
 
 
 # Input that is easily misread

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import COMPLETERS, make
+from containers import BUILD, NOT_IN_FRAMES, QUICK, check_completion
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from benchmarks.shared.containers import BUILD, NOT_IN_FRAMES, QUICK, check_completion
 from skmc import MeanCompleter
 
 pytestmark = pytest.mark.slow

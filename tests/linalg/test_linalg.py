@@ -7,7 +7,6 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from benchmarks.shared.products import shrink_by_products
 from skmc.cells import SparseObserved
 from skmc.linalg import (
     OVER,
@@ -139,18 +138,6 @@ def test_shrinkage_in_single_precision_and_in_batches():
     single = shrink(A.float(), tau.float()).dense()
     torch.testing.assert_close(single.double(), together, atol=1e-4, rtol=1e-4)
     assert together[3].abs().max() == 0
-
-
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("share", [1.1, 0.9, 0.3, 0.01])
-def test_shrinkage_by_products_equals_that_of_the_svd(name, share):
-    A = dense(MATRICES[name]())
-    scale = float(full_svd(A).s[0]) or 1.0
-    expected = shrink(A, share * scale).dense()
-    found = shrink_by_products(A, share * scale)
-    torch.testing.assert_close(found, expected, atol=1e-6 * scale, rtol=0)
-    single = shrink_by_products(A.float(), share * scale).double()
-    torch.testing.assert_close(single, expected, atol=2e-3 * scale, rtol=0)
 
 
 def test_few_steps_with_a_warm_start_reduce_the_error():

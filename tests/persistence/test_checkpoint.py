@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -290,34 +288,3 @@ def test_other_files_are_left_alone(X, tmp_path):
     assert [f.name for f in tmp_path.iterdir()] == ["notes"]
     with pytest.raises(FileExistsError), checkpoint(tmp_path / "notes"):
         pass
-
-
-CHAIN = """
-import sys
-from pathlib import Path
-from own_method import OwnCompleter
-from benchmarks.faults.kills import COMPLETERS, kill_fits
-
-completers = [*COMPLETERS[:4], OwnCompleter(max_iter=300)]
-found = kill_fits(completers, 4, int(sys.argv[1]), Path.cwd())
-print(found["tried"], len(found["lost"]))
-"""
-
-
-@pytest.mark.long
-def test_twenty_kills_at_random_moments(tmp_path):
-    """``kill -9``: five fits, four kills each, and the answers are those without."""
-    ran = subprocess.run(
-        [sys.executable, "-c", CHAIN, "0"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == ["20", "0"]

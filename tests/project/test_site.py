@@ -104,7 +104,7 @@ def test_the_page_of_the_command_has_every_option(extensions):
     page = options.with_all_options((DOCS / "command.md").read_text())
     for option in ("--ordinal COLUMN=LOW,...,HIGH", "--shape ROWSxCOLUMNS", "--html"):
         assert option in page
-    assert page.count("\n### skmc") == 1 + 5
+    assert page.count("\n### skmc") == 1 + 4
 
 
 @pytest.mark.parametrize("path", OURS, ids=ids)

@@ -1,1 +1,0 @@
-"""What completers survive: ``python -m benchmarks.faults``."""

@@ -1,1 +1,0 @@
-"""Tables of papers next to ours: ``python -m benchmarks.reproduce NAME``."""
