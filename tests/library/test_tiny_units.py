@@ -11,6 +11,12 @@ from conftest import COMPLETERS, make
 from hypothesis import HealthCheck, given, settings
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from skmc.sensing import (
+    LinearSensingRegressor,
+    NuclearSensingRegressor,
+    SpectralSensingRegressor,
+)
+
 pytestmark = pytest.mark.slow
 
 QUICK = {
@@ -51,3 +57,16 @@ def test_a_finite_completion(cls, X, scaling):
         again = completer.transform(X[:1] * 2)
     assert np.isfinite(completed).all() and np.isfinite(again).all()
     np.testing.assert_array_equal(completed[~np.isnan(X)], X[~np.isnan(X)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "cls", [LinearSensingRegressor, NuclearSensingRegressor, SpectralSensingRegressor]
+)
+def test_measurements_next_to_zero(cls, dtype):
+    rng = np.random.RandomState(0)
+    A = rng.randint(0, 2, (12, 3, 4)).astype(dtype)
+    y = (np.arange(12) == 3) * np.finfo(dtype).smallest_subnormal
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.isfinite(cls().fit(A, y.astype(dtype)).matrix_).all()
