@@ -1,8 +1,8 @@
 """Every completer is as accurate as it was, on the problems that it is for.
 
 `accuracy.csv` holds the reference values. A better method is a change as well, so a
-lower error fails until ``python -m pytest tests/library/test_accuracy.py --update``
-has written it.
+lower error fails until ``python -m pytest -n 0 tests/library/test_accuracy.py
+--update`` has written it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from skmc.metrics import auc
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 FILE = Path(__file__).with_name("accuracy.csv")
-TOLERANCE = 1.02  # of an error that depends on no rounding
+TOLERANCE = 1.02  # of rows of the file that have none of their own
 IMPROVED = 0.95
 SEEDS = (0, 1)
 
-# Few candidates, and no clock that decides about them.
+# The defaults of these take long, and a clock decides about candidates.
 FEW = {"candidates": ["means", "KNN", "SVD", "Gaussian"], "max_time": None}
-# Parameters that a completer needs here in addition to its defaults.
 PARAMS: dict[str, dict[str, Any]] = {
     "AutoCompleter": FEW,
     "MixedCompleter": {"completer": skmc.GaussianCompleter(random_state=0)},
