@@ -89,7 +89,7 @@ def _fit_without_callbacks(
 if TYPE_CHECKING:
     with_callbacks, fit_and_score = _without_callbacks, _fit_without_callbacks
 
-    class CallbackSupportMixin: ...
+    class CallbackSupportMixin: ...  # noqa: D101
 
 elif CALLBACKS:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

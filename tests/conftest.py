@@ -29,6 +29,7 @@ __all__ = [  # also what other test files import from here
     "small_problem",
 ]
 COMPLETERS = all_completers()
+collect_ignore = ["typing"]  # scripts that are type-checked
 
 # One thread in each process and in those that it starts: the matrices here are far too
 # small to share out.
@@ -60,9 +61,17 @@ def pytest_addoption(parser):
     parser.addoption(
         "--input", type=int, metavar="NUMBER", help="repeat one of these inputs alone"
     )
+    parser.addoption(
+        "--update",
+        action="store_true",
+        help="write the errors of tests/library/test_accuracy.py as its references; "
+        "not with -n",
+    )
 
 
 def pytest_configure(config):
+    if config.getoption("--update") and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--update writes one file; use it with -n 0")
     if not config.getoption("--margin"):
         return
     plain = np.testing.assert_allclose

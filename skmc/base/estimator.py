@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # scikit-learn has no types
 
         def fit_transform(self, X: Any, y: object = None, **fit_params: Any) -> Any: ...
 
-    class OneToOneFeatureMixin: ...
+    class OneToOneFeatureMixin: ...  # noqa: D101
 
 else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin

@@ -254,8 +254,8 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         n_cells = operator.matrix_shape[0] * operator.matrix_shape[1]
         # In double precision, squares of single-precision numbers do not overflow.
         energy = float(operator.to(operator.device, torch.float64).energy)
-        size = (energy / (len(y) * n_cells)) ** 0.5 or 1.0
-        unit = float(y.double().square().mean()) ** 0.5 or 1.0
+        size = _unit(energy / (len(y) * n_cells), y)
+        unit = _unit(float(y.double().square().mean()), y)
         for name, number in (("A", size), ("y", unit)):
             if number == float("inf"):
                 raise ValueError(f"Squares of {name} overflow; divide {name} by 1e100.")
@@ -334,3 +334,9 @@ class FlowSensingRegressor(IterativeSensingRegressor):
         if solution.status[0] is Status.MAX_ITER and float(solution.residual) < SLOW:
             return None  # with noise, convergence is very slow
         return super()._advice(solution)
+
+
+def _unit(square: float, like: Tensor) -> float:
+    """The root of a mean square, or 1 if its inverse overflows."""
+    unit = square**0.5
+    return unit if unit > 1 / torch.finfo(like.dtype).max else 1.0

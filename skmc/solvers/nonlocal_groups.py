@@ -107,14 +107,16 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     start: Tensor | None = None
 
     def init(self, data: Observed) -> NonlocalState:
-        peak = data.values.abs().amax().clamp_min(torch.finfo(data.values.dtype).tiny)
-        scaled = data.values / peak
+        peak = data.values.abs().amax()
+        scaled = data.values / torch.where(peak > 0, peak, 1)
         center = scaled.sum() / data.n_observed
         spread = torch.where(data.mask, scaled - center, 0)
         deviation = (spread.square().sum() / data.n_observed).sqrt()
         tiny = torch.finfo(torch.float32).eps
         deviation = torch.where(deviation > tiny * center.abs(), deviation, 1)
         center, unit = center * peak, deviation * peak
+        # Next to zero, the product underflows; such a picture is constant.
+        unit = torch.where(unit > 0, unit, 1)
         own = self._split((data.values - center).div(unit).float())
         mask = self._split(data.mask)
         if self.start is None:

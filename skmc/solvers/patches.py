@@ -124,7 +124,8 @@ class PatchTraining(Solver[Observed, PatchState]):
         peak = float(values.abs().max())
         squares = (values / (peak or 1.0)).square()
         mean = data.weighted(squares).sum() / data.n_observed
-        unit = peak * float(mean) ** 0.5 or 1.0
+        # Next to zero, the product underflows; such a picture is constant.
+        unit = float(values.new_tensor(peak * float(mean) ** 0.5)) or 1.0
         network = PatchCNN(self.side, unit, self.rng.stream(1)).to(device)
         order = filling_order(data.mask)
         cells = torch.nonzero(data.mask, as_tuple=True)

@@ -14,23 +14,8 @@ from numpydoc.docscrape import ClassDoc
 from skmc import MixedCompleter, SeriesCompleter
 from skmc.checks import all_completers
 
+SCRIPTS = Path(__file__).parents[1] / "typing"
 CACHE = Path(__file__).parents[2] / ".mypy_cache" / "user"
-SCRIPT = """\
-import numpy as np
-from numpy.typing import NDArray
-from skmc import AIRCompleter, Entries, SVDCompleter, patterns
-from skmc.metrics import nmae
-
-truth = np.outer(np.arange(9.0), np.arange(6.0))
-hidden = patterns.random(truth, 0.3, random_state=0)
-completer = AIRCompleter(0.1, random_state=0).fit(np.ma.masked_array(truth, hidden))
-SVDCompleter("auto", scaling=None).fit(truth).predict_entries([0], [1])
-completed: NDArray[np.float64] = completer.transform(truth)
-error: float = nmae(completed, truth, hidden)
-score: float = completer.score(Entries(truth))
-"""
-
-
 CHECKERS = [
     ("mypy", "--strict", "--cache-dir", str(CACHE)),
     ("pyright", "--pythonpath", sys.executable),
@@ -38,23 +23,22 @@ CHECKERS = [
 each = pytest.mark.parametrize("checker", CHECKERS, ids=lambda checker: checker[0])
 
 
-def checked(checker, script, tmp_path, monkeypatch):
-    """Run in an empty folder, so that ``skmc`` is found only where it is installed."""
-    # Otherwise pyright asks PyPI whether it is the latest version.
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """Pyright would ask PyPI whether it is the latest version."""
     monkeypatch.setenv("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1")
-    (tmp_path / "user.py").write_text(script)
-    return subprocess.run(
-        [sys.executable, "-m", *checker, "user.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+
+
+def checked(checker, path, folder):
+    """Run in an empty folder, so that ``skmc`` is found only where it is installed."""
+    command = [sys.executable, "-m", *checker, str(path)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @pytest.mark.long
 @each
-def test_a_script_of_a_user(checker, tmp_path, monkeypatch):
-    ran = checked(checker, SCRIPT, tmp_path, monkeypatch)
+def test_scripts_of_users(checker, tmp_path):
+    ran = checked(checker, SCRIPTS, tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -73,7 +57,7 @@ def uses(cls):
 
 
 @each
-def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
+def test_wrong_calls_of_constructors_are_errors(checker, tmp_path):
     """Each wrong call is an error, and no documented parameter or attribute is one."""
     classes = [*all_completers(), MixedCompleter, SeriesCompleter]
     names = ", ".join(cls.__name__ for cls in classes)
@@ -83,6 +67,8 @@ def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
         right, wrong = uses(cls)
         lines += right + wrong
         expected.update(wrong)
-    ran = checked(checker, "\n".join(lines), tmp_path, monkeypatch)
+    script = tmp_path / "user.py"
+    script.write_text("\n".join(lines))
+    ran = checked(checker, script, tmp_path)
     found = re.findall(r"user\.py:(\d+):.*error", ran.stdout)
     assert {lines[int(number) - 1] for number in found} == expected

@@ -1,0 +1,1 @@
+"""Benchmarks of two commits: ``asv continuous main HEAD``."""
