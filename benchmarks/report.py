@@ -87,7 +87,7 @@ def bars(name: str, values: pd.Series, label: str) -> None:
 
 
 def tables(results: Results) -> None:
-    rows = results("tables", "single completion", "rmse")
+    rows = results("tables", "auto", "rmse")
     for title, suffix in (("shuffled", ""), ("in file order", " in file order")):
         of = rows[rows["data"].isin([t + suffix for t in TABLES])]
         errors = of.pivot_table(
@@ -141,7 +141,7 @@ def missing_patterns(results: Results) -> None:
 
 
 def models(results: Results) -> None:
-    rows = results("tables", "models")
+    rows = results("pipeline", "pipeline")
     found = {}
     for measure in ("linear model", "MLP", "boosted trees"):
         of = rows[rows["measure"] == measure].assign(
@@ -157,12 +157,12 @@ def models(results: Results) -> None:
 
 
 def pictures(results: Results) -> None:
-    rows = results("pictures", "pictures: color", "psnr")
+    rows = results("pictures", "color", "psnr")
     found = rows.pivot_table(index="method", columns="mask", values="value")
     found["mean"] = found.mean(axis=1)
     found["seconds"] = rows.groupby("method")["seconds"].mean()
     show("Color pictures, PSNR", found.sort_values("mean", ascending=False), "{:.1f}")
-    rows = results("pictures", "pictures: gray", "psnr_all")
+    rows = results("pictures", "gray", "psnr_all")
     show(
         "Gray pictures, PSNR over all pixels",
         rows.pivot_table(index=["data"], columns=["mask", "method"], values="value"),
@@ -175,20 +175,20 @@ def pictures(results: Results) -> None:
 
 
 def ratings(results: Results) -> None:
-    rows = results("ratings", "leaderboards", "rmse")
+    rows = results("ratings", "stars", "rmse")
     found = rows.pivot_table(index="method", columns="data", values="value")
     large = rows[rows["data"] == "1m, 90/10"].set_index("method")["seconds"]
     show("Ratings, RMSE", found.assign(seconds=large), "{:.4g}")
     show(
         "Films without ratings",
-        results("ratings", "films without ratings")
+        results("ratings", "films")
         .assign(value=lambda x: x["value"].astype(float))
         .pivot_table(index="method", columns="measure", values="value"),
     )
-    rows = results("implicit", "implicit", "NDCG")
+    rows = results("implicit_feedback", "likes", "NDCG")
     found = rows.pivot_table(index="method", columns="data", values="value")
     show("Implicit feedback, NDCG@100", found, "{:.4f}")
-    rows = results("implicit", "implicit")
+    rows = results("implicit_feedback", "ncf")
     rows = rows[rows["measure"].isin(["HR@10", "NDCG@10"])].assign(
         value=lambda x: x["value"].astype(float)
     )
@@ -204,7 +204,7 @@ def series_and_panels(results: Results) -> None:
     found = rows.pivot_table(index="method", columns=["data", "mask"], values="value")
     found.columns = [", ".join(column) for column in found.columns]
     show("Series, RMSE", found, "{:.3g}")
-    rows = results("series_panel", "panels", "rmse")
+    rows = results("series_panel", "panel", "rmse")
     found = rows.pivot_table(index="method", columns="data", values="value")
     found["relative"] = found.div(found.min(), axis=1).apply(geometric, axis=1)
     found["seconds"] = rows.groupby("method")["seconds"].sum()
@@ -212,7 +212,7 @@ def series_and_panels(results: Results) -> None:
 
 
 def drugs(results: Results) -> None:
-    rows = results("drugs", "side information", "aupr")
+    rows = results("drugs", "drugs", "aupr")
     rows = rows[~rows["mask"].str.contains("zeros")]
     found = rows.pivot_table(index=["data", "mask"], columns="method", values="value")
     show("Drugs and targets, AUPR", found)
