@@ -243,9 +243,7 @@ class FittedFactors(RowModels):
         return self.factors().at(rows, cols)
 
     @classmethod
-    def of(
-        cls, given: Given, outputs: dict[str, Any], informed: bool = False
-    ) -> FittedFactors:
+    def of(cls, given: Given, outputs: dict[str, Any]) -> FittedFactors:
         """Make the fitted factors from the row models of a solver.
 
         Parameters
@@ -254,14 +252,12 @@ class FittedFactors(RowModels):
             Scaled observed cells.
         outputs : dict
             Outputs of the solver.
-        informed : bool, default=False
-            Parameters of `common_parts`.
 
         Returns
         -------
         FittedFactors
         """
-        parts = common_parts(given, outputs, informed)
+        parts = common_parts(given, outputs)
         data, models = given.data.to("cpu"), parts["models"]
         rows = joined_rows([solved(data, model) for model in models])
         values = None
@@ -277,9 +273,7 @@ class FittedFactors(RowModels):
         )
 
 
-def common_parts(
-    given: Given, outputs: dict[str, Any], informed: bool
-) -> dict[str, Any]:
+def common_parts(given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
     """Make the parts of `RowModels` from the outputs of a solver.
 
     Parameters
@@ -289,8 +283,6 @@ def common_parts(
     outputs : dict
         Outputs of the solver: ``rows`` is a list of `RowModel`, unless it was
         interrupted before the first step.
-    informed : bool
-        Whether rows of the fit keep the effect of features, graphs and weights.
 
     Returns
     -------
@@ -301,7 +293,7 @@ def common_parts(
     if models is None:
         models = [RowModel.empty(data.shape[1], torch.zeros(0, dtype=data.dtype))]
     identity = None
-    if informed and (given.statistics.weighted or any(data.sides)):
+    if given.statistics.weighted or any(data.sides):
         identity = fingerprint(given.entries)
     return {
         "statistics": given.statistics,

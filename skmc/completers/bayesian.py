@@ -204,7 +204,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        parts, data = common_parts(given, outputs, informed=True), given.data.to("cpu")
+        parts, data = common_parts(given, outputs), given.data.to("cpu")
         if given.read is not None:
             parts |= {"values": data.values, "weights": data.weights}
         return {"_fitted": FittedDraws(**parts)}

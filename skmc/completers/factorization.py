@@ -255,7 +255,7 @@ class FactorizationCompleter(IterativeCompleter):
         return als(self, data, params.rank, params.lambda_ridge, side, rng, last)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = FittedFactors.of(given, outputs, informed=True)
+        fitted = FittedFactors.of(given, outputs)
         fitted.alpha = self.alpha
         return {"_fitted": fitted, **_factors(fitted)}
 

@@ -72,6 +72,19 @@ def test_zero_hides_and_one_changes_nothing(cls, noisy):
 
 
 @pytest.mark.parametrize("cls", TAKES)
+def test_rows_of_the_fit_keep_their_weights(cls, noisy):
+    """Cells that hardly count in the fit do not count in its rows, either."""
+    X, _ = noisy
+    bad = np.random.RandomState(3).rand(*X.shape) < 0.2
+    spoiled = np.where(bad, X + 5, X)
+    weights = np.where(bad, 1e-6, 1.0)
+    completer = quick(cls).fit(spoiled, cell_weight=weights)
+    hidden = np.isnan(X)
+    found = completer.transform(spoiled)[hidden]
+    np.testing.assert_allclose(found, completer.reconstruction_[hidden], rtol=1e-6)
+
+
+@pytest.mark.parametrize("cls", TAKES)
 def test_heavy_cells_are_fitted_better(cls, noisy):
     X, _ = noisy
     heavy = np.random.RandomState(1).rand(*X.shape) < 0.5
