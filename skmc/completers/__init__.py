@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from skmc.completers.gaussian import GaussianCompleter as GaussianCompleter
     from skmc.completers.gradual_nsr import GradualNSRCompleter as GradualNSRCompleter
+    from skmc.completers.grouped import GroupedCompleter as GroupedCompleter
     from skmc.completers.ialm import IALMCompleter as IALMCompleter
     from skmc.completers.knn import KNNCompleter as KNNCompleter
     from skmc.completers.linked import (
