@@ -86,7 +86,7 @@ def measured(pipe: Any, name: str, shape: str) -> None:
 
 
 def grown(name: str, shape: str) -> list[dict[str, Any]]:
-    """`measured` in a child process, which gets ``CAP`` seconds for each size."""
+    """The times in a child process, which gets ``CAP`` seconds for each size."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=measured, args=(theirs, name, shape))
