@@ -1,7 +1,7 @@
 """Every completer is as accurate as it was, on the problems that it is for.
 
 `accuracy.csv` holds the reference values. A better method is a change as well, so a
-lower error fails until ``python -m pytest -n 0 tests/library/test_accuracy.py
+lower error fails until ``python -m pytest tests/library/test_accuracy.py
 --update`` has written it.
 """
 
