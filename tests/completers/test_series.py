@@ -38,6 +38,11 @@ def truth():
     return pd.DataFrame(20 + values, HOURS, [f"s{k}" for k in range(8)])
 
 
+def quick(**params):
+    """For what is not about the completer of the matrices."""
+    return SeriesCompleter(MeanCompleter(), random_state=0, **params)
+
+
 def with_gaps(truth, kind):
     rng = np.random.RandomState(1)
     if kind == "cells":
@@ -89,13 +94,12 @@ def test_a_line_is_completed_like_interpolation():
     assert rmse(found, walks, hidden) < 1.03 * rmse(line, walks, hidden)
 
 
-def test_order_and_gaps_of_times(truth, fitted):
-    completer, X = fitted
+def test_order_and_gaps_of_times(truth):
+    X, _ = with_gaps(truth, "cells")
+    completer = quick().fit(X)
     whole = completer.transform(X)
     with pytest.warns(UserWarning, match="not sorted"):
-        mixed = SeriesCompleter(random_state=0).fit_transform(
-            X.sample(frac=1, random_state=0)
-        )
+        mixed = quick().fit_transform(X.sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(mixed.sort_index(), whole, check_freq=False)
     # A time without a row is one whose cells are missing.
     absent = X.drop(HOURS[100:103])
@@ -105,11 +109,8 @@ def test_order_and_gaps_of_times(truth, fitted):
     )
 
 
-def test_containers_of_times(fitted):
-    def quick(**params):
-        return SeriesCompleter(MeanCompleter(), period=24, random_state=0, **params)
-
-    X = fitted[1]
+def test_containers_of_times(truth):
+    X, _ = with_gaps(truth, "cells")
     whole = quick().fit_transform(X)
     column = X.reset_index(names="when").assign(note="a")
     with pytest.warns(UserWarning, match=r"not numbers.*'note'"):
@@ -150,14 +151,15 @@ def test_later_times_are_completed_from_what_was_learned(truth):
     # A gap can be longer than the fit.
     long = X.reindex(pd.date_range(HOURS[0], periods=1200, freq="h"))
     assert completer.transform(long).notna().all(axis=None)
-    plain = SeriesCompleter(period=24, random_state=0).fit(X[:240].to_numpy())
+    later = quick(period=24).fit(X[:240]).transform(X[240:])
+    plain = quick(period=24).fit(X[:240].to_numpy())
     np.testing.assert_allclose(plain.transform(X[240:].to_numpy()), later)
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have|has) .*feature names")
 def test_times_that_do_not_fit_to_those_of_the_fit(truth):
     X, _ = with_gaps(truth, "cells")
-    completer = SeriesCompleter(random_state=0).fit(X[7:])  # not from midnight
+    completer = quick().fit(X[7:])  # not from midnight
     whole = completer.transform(X[7:])
     np.testing.assert_allclose(completer.transform(X[7:].to_numpy()), whole)
     with pytest.raises(ValueError, match="both be dates"):
@@ -165,7 +167,7 @@ def test_times_that_do_not_fit_to_those_of_the_fit(truth):
     finer = pd.date_range(HOURS[7], periods=30, freq="10min")
     with pytest.raises(ValueError, match="finer than the steps"):
         completer.transform(X[:30].set_axis(finer))
-    plain = SeriesCompleter(period=[24, 24], random_state=0).fit(X.to_numpy())
+    plain = quick(period=[24, 24]).fit(X.to_numpy())
     assert plain.periods_ == [24]
     with pytest.raises(ValueError, match="both be dates"):
         plain.transform(X)
@@ -174,15 +176,15 @@ def test_times_that_do_not_fit_to_those_of_the_fit(truth):
 def test_deviations_have_the_unit_of_the_series(truth):
     X, _ = with_gaps(truth, "cells")
     X.iloc[100:160, 0] = np.nan  # a class of gaps that is hardly ever hidden
-    one = SeriesCompleter(scaling=None, random_state=0).fit(X).predict_std(X)
-    many = SeriesCompleter(scaling=None, random_state=0).fit(1000 * X)
+    one = quick(scaling=None).fit(X).predict_std(X)
+    many = quick(scaling=None).fit(1000 * X)
     np.testing.assert_allclose(many.predict_std(1000 * X), 1000 * one, rtol=1e-5)
 
 
 def test_a_missing_end_still_weights_the_members(truth):
     for seed in range(5):
         cells = truth[["s0"]][:150].reindex(HOURS)
-        completer = SeriesCompleter(random_state=seed).fit(cells)
+        completer = quick().set_params(random_state=seed).fit(cells)
         assert np.isfinite(completer.error_)
 
 
