@@ -21,6 +21,7 @@ CHECKERS = [
     ("pyright", "--pythonpath", sys.executable),
 ]
 each = pytest.mark.parametrize("checker", CHECKERS, ids=lambda checker: checker[0])
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,6 @@ def checked(checker, path, folder):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-@pytest.mark.long
 @each
 def test_scripts_of_users(checker, tmp_path):
     ran = checked(checker, SCRIPTS, tmp_path)
