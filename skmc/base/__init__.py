@@ -1,6 +1,7 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
 from skmc.base.batching import Batchable
+from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
 from skmc.base.capabilities import (
     MoreCells,
     partial_fit,

@@ -108,6 +108,7 @@ def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseComp
         if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
             warn_of_empty(self, statistics)
         kept = {name: before[name] for name in before["_fitted_names"]}
+        del kept["_bounds"], kept["_like"]  # there may be more columns
     except BaseException:
         self.__dict__.clear()
         self.__dict__.update(before)

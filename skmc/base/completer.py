@@ -22,7 +22,7 @@ from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
 from skmc.base.reporting import warn_of_empty, warn_of_empty_rows, warn_user
 from skmc.blocks import is_lazy, lazy_transform
-from skmc.cells import Container, Given, Observed, Priors
+from skmc.cells import Container, Given, LikeObserved, Observed, Priors
 from skmc.compatibility import Interval, InvalidParameterError
 from skmc.linalg import threads_for, threads_for_rows
 from skmc.loop import fit_scope
@@ -53,7 +53,10 @@ class BaseCompleter(Estimator):
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)
-    _like = None  # a LikeObserved restricts the values of missing cells
+    _like = cast("LikeObserved | None", None)  # restricts the values of missing cells
+    _bounds = cast("LikeObserved | None", None)  # the bounds that the user has set
+    # Bounds of the columns of a matrix that represents a table.
+    _table_bounds = cast("LikeObserved | None", None)
     _first_columns = cast("np.ndarray | None", None)  # set for a matrix of a table
 
     _: KW_ONLY
@@ -135,6 +138,14 @@ class BaseCompleter(Estimator):
             return np.arange(n_cols)
         return first
 
+    def _bounds_of(self, n_cols: int) -> LikeObserved | None:
+        """Bounds of the completed cells of each column, in which draws are truncated.
+
+        Those of a matrix that represents a table were set with it.
+        """
+        bounds = self._table_bounds
+        return bounds if bounds is not None and len(bounds.low) == n_cols else None
+
     def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """Run `fit` for a matrix and its side information."""
         before, start = dict(vars(self)), time.perf_counter()
@@ -201,6 +212,8 @@ class BaseCompleter(Estimator):
             delattr(self, name)  # remove all attributes of an earlier fit
         common = common_attributes(self, statistics)
         found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
+        if "_bounds" not in found:
+            found["_bounds"] = found["_like"] = self._bounds_of(statistics.shape[1])
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)

@@ -132,6 +132,19 @@ DESCRIPTIONS: dict[str, Description] = {
         are within the column's observed range. "auto" is True for tables with columns
         that are not numbers, and False for matrices.""",
     ),
+    "min_value": (
+        "float, array-like of shape (n_features,), dict of column to float, or None",
+        """\
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.""",
+    ),
+    "max_value": (
+        "as min_value",
+        """\
+        Largest value, at least ``min_value``.""",
+    ),
     "reconstruction_": (
         "ndarray of shape (n_samples, n_features)",
         """\
@@ -163,6 +176,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "keep_empty_features",
         "keep_observed",
     ],
+    "bounds": ["min_value", "max_value"],
     "input": ["n_features_in_", "feature_names_in_"],
     "solve": ["n_iter_", "status_", "n_features_in_", "feature_names_in_"],
 }

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator
+from skmc.base import BaseCompleter, Estimator, Limits
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers import _mixed_answers as answers
@@ -36,8 +36,6 @@ from skmc.tables import (
 )
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
-# A number for all columns, by name, or for each column.
-Limits = float | Mapping[Any, Any] | Values | None
 
 
 class MixedCompleter(Estimator):
@@ -94,7 +92,9 @@ class MixedCompleter(Estimator):
     min_value, max_value : float, array-like of shape (n_features,), dict of column to \
 float, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
-        replace the observed range. NaN and columns that a dict does not list have none.
+        replace the end of the observed range, and the other end, too, if that
+        contradicts them. NaN and columns that a dict does not list have none. Draws are
+        from the distribution between the bounds.
     missing_values : float, str, date, duration, or sequence of these, \
 default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
@@ -210,6 +210,12 @@ default=numpy.nan
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
+        for name in ("min_value", "max_value"):
+            if getattr(completer, name, None) is not None:
+                raise ValueError(
+                    f"{name} of {type(completer).__name__} would bound the columns of "
+                    f"the matrix that represents X; pass {name} to MixedCompleter."
+                )
         completer = table.completer_of(completer)
         source, known = Source.of(table, X), {}
         if weights is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
+from skmc import base
 from skmc.base import check_names
 from skmc.cells import Container, to_cells
 from skmc.compatibility import safe_indexing
@@ -140,15 +141,7 @@ def position_of(X: Any, column: object, parameter: str) -> int:
     -------
     int
     """
-    names = list(getattr(X, "columns", ()))
-    if isinstance(column, (str, tuple)) and column in names:
-        return names.index(column)
-    if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
-        return int(column)
-    raise ValueError(
-        f"{parameter} names column {column!r}, but X has "
-        f"{names or f'{X.shape[1]} columns'}; pass names or positions."
-    )
+    return base.position_of(column, parameter, getattr(X, "columns", ()), X.shape[1])
 
 
 def filled(

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import (
-    BaseCompleter,
     Estimator,
     KeepsEmpty,
+    TakesBounds,
+    bounds_of,
     warn_of_empty_columns,
     warn_user,
 )
@@ -108,7 +109,7 @@ def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
     return [k for k in range(len(table.columns)) if k not in dropped]
 
 
-class TakesTables(BaseCompleter):
+class TakesTables(TakesBounds):
     """Base class of completers that encode columns which are not numbers.
 
     Subclasses complete the matrix that represents such a table, see
@@ -130,9 +131,18 @@ class TakesTables(BaseCompleter):
     def _of_table(self, given: Given) -> dict[str, Any]:
         """Fitted attributes of a table, or of a matrix without a table."""
         if given.source is not None:
-            return {"_table": given.source.table, "_like": None}
-        like = LikeObserved.of(given.matrix) if self.like_observed is True else None
-        return {"_table": None, "_like": like}
+            bounds = given.source.table.bounds
+            return {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+        like = bounds = self._bounds_of(given.matrix.shape[1])
+        if self.like_observed is True:
+            low, high = bounds_of(
+                self.min_value,
+                self.max_value,
+                getattr(self, "feature_names_in_", ()),
+                given.matrix.shape[1],
+            )
+            like = LikeObserved.of(given.matrix, low, high)
+        return {"_table": None, "_bounds": bounds, "_like": like}
 
     def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
