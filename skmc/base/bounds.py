@@ -113,9 +113,7 @@ def _limits(
     return found
 
 
-def position_of(
-    column: object, parameter: str, names: Sequence[Any], n_cols: int
-) -> int:
+def position_of(column: Any, parameter: str, names: Sequence[Any], n_cols: int) -> int:
     """Find the position of a column that a parameter names.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Annotated, Any, cast
@@ -36,6 +36,7 @@ from skmc.tables import (
 )
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
+Columns = Values | str | int | slice | Callable[[Any], Any]
 
 
 class MixedCompleter(Estimator):
@@ -75,20 +76,23 @@ class MixedCompleter(Estimator):
     completer : completer or None, default=None
         Completer of the matrix; `fit` works on a clone. None is
         ``AutoCompleter(random_state=0)``.
-    categorical : sequence of column names or positions, or None, default=None
+    categorical : columns as in `sklearn.compose.ColumnTransformer`, or None, \
+default=None
         Columns that are always completed as categories. Each of their values is a
-        category, including numbers and rare values.
+        category, including numbers and rare values. Names, positions, a mask with one
+        bool for each column, a slice, or a function of the table that returns these,
+        such as ``make_column_selector(dtype_include="category")``.
     ordinal : dict of column to sequence of levels, lowest first, or None, default=None
         Columns of ordered levels, in addition to pandas' ordered categories.
-    passthrough : sequence of column names or positions, or None, default=None
+    passthrough : columns as for ``categorical``, or None, default=None
         Columns to return unchanged and not to learn from, without a warning.
     min_frequency : float in [0, 1], default=0.01
         Smallest share of the rows in which a common value occurs. A column has at most
         ``1 / min_frequency`` categories, whatever the number of rows.
     like_observed : bool, default=True
         Whether completed numbers resemble the observed ones: integers are whole,
-        decimals have at most as many digits as those of the column, and values are
-        within the column's observed range.
+        decimals have at most as many digits as those of the column, values are within
+        the column's observed range, and ordered levels are levels that occur.
     min_value, max_value : float, array-like of shape (n_features,), dict of column to \
 float, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
@@ -155,9 +159,9 @@ default=numpy.nan
 
     completer: BaseCompleter | None = None
     _: KW_ONLY
-    categorical: Values | None = None
+    categorical: Columns | None = None
     ordinal: Mapping[Any, Sequence[Any]] | None = None
-    passthrough: Values | None = None
+    passthrough: Columns | None = None
     min_frequency: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.01
     like_observed: bool = True
     min_value: Limits = None

@@ -1,7 +1,7 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.tables.date_formats import DateFormat
-from skmc.tables.doubts import doubtful_number, doubtful_word
+from skmc.tables.doubts import MISSING_WORDS, doubtful_number, doubtful_word
 from skmc.tables.errors import errors
 from skmc.tables.frames import (
     as_table,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -17,7 +17,7 @@ from skmc.base import bounds_of
 from skmc.cells import LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
-from skmc.tables.frames import position_of
+from skmc.tables.frames import position_of, positions_of
 from skmc.tables.levels import Categorical, Ordinal, codes, sorted_levels
 from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import RawColumn
@@ -25,7 +25,8 @@ from skmc.tables.raw_column import RawColumn
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
 NO_CELL = "no observed cell"
-Columns = Sequence[str | int]
+# Names, positions, a mask, a slice, or a function of the table that selects columns.
+Columns = Sequence[str | int | bool] | str | int | slice | Callable[[Any], Any]
 
 
 class CannotComplete(Exception):
@@ -113,18 +114,20 @@ class Rules:
             "passthrough": passthrough,
         }
         chosen = {
-            name: {position_of(X, c, name): c for c in (() if some is None else some)}
-            for name, some in named.items()
+            name: set(positions_of(X, some, name)) for name, some in named.items()
+        }
+        levels = {
+            position_of(X, c, "ordinal"): tuple(own) for c, own in ordinal.items()
         }
         for first, second in combinations(chosen, 2):
-            if both := chosen[first].keys() & chosen[second].keys():
+            if both := chosen[first] & chosen[second]:
                 raise ValueError(
                     f"column {min(both)} is in {first} and in {second}; list it in one "
                     "of them."
                 )
         return cls(
             categorical=chosen["categorical"],
-            ordinal={k: tuple(ordinal[c]) for k, c in chosen["ordinal"].items()},
+            ordinal=levels,
             passthrough=chosen["passthrough"],
             low=low,
             high=high,
@@ -193,7 +196,11 @@ class Rules:
                 f"{raw.label} holds {min(unknown, key=str)!r}, which is not among its "
                 f"levels {list(levels)}; add it to ordinal"
             )
-        return Ordinal.of(codes(raw.seen, levels), levels, raw.seen_weights)
+        positions = codes(raw.seen, levels)
+        admitted = None
+        if self.like_observed:
+            admitted = tuple(np.unique(positions).tolist())
+        return Ordinal.of(positions, levels, raw.seen_weights, admitted)
 
     def _numeric(self, raw: RawColumn, k: int) -> Numeric:
         values = raw.floats

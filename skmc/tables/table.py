@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skmc.base import BaseCompleter
 from skmc.cells import Container, LikeObserved
 from skmc.tables.column import Column
+from skmc.tables.column_type import ColumnType
 from skmc.tables.frames import filled, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
 from skmc.tables.levels import Calibration, Categorical
@@ -34,12 +35,15 @@ class Table:
         Values that mark missing cells.
     limits : dict of int to tuple of float, default={}
         Bounds of columns of numbers that the caller has chosen, by position.
+    types : dict of int to ColumnType, default={}
+        Types of the columns of a data frame, by position.
     """
 
     columns: list[Column | None]
     left: dict[int, str]
     marks: Marks = ()
     limits: dict[int, tuple[float, float]] = field(default_factory=dict)
+    types: dict[int, ColumnType] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -76,7 +80,8 @@ class Table:
         rules, marks = Rules.of(X, **choices), marks_of(missing_values)
         found: list[Any] = []
         left, problems = {}, []
-        for k, raw in enumerate(raw_columns(X, marks, weights)):
+        raws = raw_columns(X, marks, weights)
+        for k, raw in enumerate(raws):
             try:
                 column, reason = rules.column(raw, k)
             except CannotComplete as problem:
@@ -96,7 +101,10 @@ class Table:
             found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
         ends = zip(rules.low.tolist(), rules.high.tolist(), strict=True)
         limits = {k: own for k, own in enumerate(ends) if _is_numeric(found[k])}
-        return cls(found, left, marks, limits)
+        types = {}
+        if hasattr(X, "columns"):
+            types = {k: ColumnType.of(raw.dtype) for k, raw in enumerate(raws)}
+        return cls(found, left, marks, limits, types)
 
     @property
     def bounds(self) -> LikeObserved | None:
@@ -330,7 +338,7 @@ class Table:
             for k, column in self.used
             if missing[:, k].any()
         }
-        return filled(X, new, missing, self.kinds)
+        return filled(X, new, missing, self.kinds, self.types)
 
 
 def _is_numeric(column: Column | None) -> bool:

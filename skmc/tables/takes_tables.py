@@ -68,15 +68,16 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "categorical, and is silent if they are listed in passthrough."
         )
     if doubts := _doubts(X, table):
+        marks = list(dict.fromkeys(doubts.values()))
         warn_user(
-            "Some cells may mark missing ones; if they do, replace them with NaN: "
-            f"{'; '.join(doubts)}."
+            "Some cells may mark missing ones; if they do, replace them with NaN, or "
+            f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}."
         )
 
 
-def _doubts(X: Container, table: Table) -> list[str]:
-    """Find the first doubtful cell of each column that is completed."""
-    said = []
+def _doubts(X: Container, table: Table) -> dict[str, Any]:
+    """Find the first doubtful cell of each column: a description, and its value."""
+    said = {}
     raws = raw_columns(X, table.marks)
     for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
         found = None
@@ -86,7 +87,7 @@ def _doubts(X: Container, table: Table) -> list[str]:
             cells = zip(raw.values, raw.missing, strict=True)
             found = doubtful_word([None if gone else word for word, gone in cells])
         if found is not None:
-            said.append(f"{raw.label}, row {found[0]}: {found[1]}")
+            said[f"{raw.label}, row {found[0]}: {found[1]}"] = raw.values[found[0]]
     return said
 
 
