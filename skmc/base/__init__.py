@@ -31,6 +31,7 @@ from skmc.base.fitted import (
     Outcome,
     RowsOnly,
     ScaledRows,
+    missing_indicator,
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter

@@ -351,4 +351,4 @@ def transform_with_features(
     check_is_fitted(self)
     cells, source = self._read_rows(X, reset=False)
     values = cast(RowModels, self._fitted).with_features(cells, row_features)
-    return self._written(source, self._completed(cells, values))
+    return self._answer(source, cells, values)

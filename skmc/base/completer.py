@@ -49,7 +49,6 @@ class BaseCompleter(Estimator):
     # solver for each.
     storages: ClassVar[Mapping[type, Any]] = {Observed: None}
 
-    _indicator: Any = field(init=False)
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)
@@ -204,7 +203,7 @@ class BaseCompleter(Estimator):
             return self.transform(X)
         given = reads[-1]
         values = self._values_of_fit(given, not self.keep_observed)
-        return self._written(given.source, self._completed(given.matrix, values))
+        return self._answer(given.source, given.matrix, values)
 
     def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
         """Set the fitted attributes; this happens nowhere else."""
@@ -252,7 +251,7 @@ class BaseCompleter(Estimator):
         if not self._fitted.knows_empty_rows(cells):
             warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         values = self._model_values(cells, not self.keep_observed)
-        return self._written(source, self._completed(cells, values))
+        return self._answer(source, cells, values)
 
     def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
@@ -261,6 +260,14 @@ class BaseCompleter(Estimator):
     def _written(self, source: Any, completed: np.ndarray) -> Any:
         """Return a completion in the container of the result."""
         return completed
+
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        """Make the result of rows from the model's values."""
+        completed = self._completed(cells, values)
+        if self.add_indicator:
+            flags = self.indicator_.transform(cells)
+            completed = np.hstack([completed, flags.astype(completed.dtype)])
+        return self._written(source, completed)
 
     def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
         with threads_for_rows(cells):
@@ -279,9 +286,6 @@ class BaseCompleter(Estimator):
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
             completed = completed[:, ~self._priors.empty_cols]
-        if self.add_indicator:
-            flags = self._indicator.transform(cells)
-            completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
 
     def get_feature_names_out(
@@ -304,9 +308,7 @@ class BaseCompleter(Estimator):
         kept: np.ndarray = (
             names if self.keep_empty_features else names[~self._priors.empty_cols]
         )
-        if not self.add_indicator:
-            return kept
-        return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
+        return self._with_flags(names, kept)
 
 
 def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -110,13 +110,16 @@ DESCRIPTIONS: dict[str, Description] = {
     "add_indicator": (
         "bool",
         """\
-        Whether to append the columns of `sklearn.impute.MissingIndicator`.""",
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.""",
     ),
     "keep_empty_features": (
         "bool",
         """\
-        Whether to keep columns without an observed cell, filled with the row means.
-        False drops them.""",
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.""",
     ),
     "keep_observed": (
         "bool",
@@ -170,6 +173,11 @@ DESCRIPTIONS: dict[str, Description] = {
         """\
         Names of the columns, if the input has names.""",
     ),
+    "indicator_": (
+        "MissingIndicator or None",
+        """\
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.""",
+    ),
     "reading": [
         "missing_values",
         "add_indicator",
@@ -177,8 +185,10 @@ DESCRIPTIONS: dict[str, Description] = {
         "keep_observed",
     ],
     "bounds": ["min_value", "max_value"],
-    "input": ["n_features_in_", "feature_names_in_"],
-    "solve": ["n_iter_", "status_", "n_features_in_", "feature_names_in_"],
+    "input": ["n_features_in_", "feature_names_in_", "indicator_"],
+    "solve": [
+        *("n_iter_", "status_", "n_features_in_", "feature_names_in_", "indicator_"),
+    ],
 }
 # A line "{name}", and the lines indented below it, which continue the description.
 PLACE = re.compile(r"^\{(\w+)\}\n((?:    .*\n)*)", re.MULTILINE)

@@ -27,11 +27,13 @@ from skmc.tables import (
     Calibration,
     Source,
     as_table,
+    indicator_for,
     kept_columns,
     matrix_weights,
     read_table_weights,
     table_for,
     warn_of_columns,
+    with_indicator,
     with_tables,
 )
 
@@ -103,19 +105,27 @@ float, or None, default=None
 default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
         -999 or ``[-999, "?"]``. They mark cells of all columns that are completed.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
     keep_empty_features : bool, default=True
-        Whether to keep columns without an observed cell, which are returned unchanged.
-        False drops them.
+        Whether to keep columns without an observed cell. As by scikit-learn's imputers,
+        numbers and columns without a type are filled with 0, and booleans with False.
+        Columns of words, categories and dates stay missing: nothing is known of them,
+        and encoders take missing values. False drops all of them.
 
     Attributes
     ----------
     completer_ : completer
         Clone of the completer, fitted to the matrix.
     kinds_ : list of {"numeric", "ordinal", "categorical", "date", None}
-        Kind of each column. None means that the column is returned unchanged.
+        Kind of each column. None means that the column is returned unchanged, or
+        filled with 0 if it has no observed cell.
     categories_ : dict of column to list
         Categories of each column of categories, by name, or by position if the
         input has no names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
@@ -167,6 +177,7 @@ default=numpy.nan
     min_value: Limits = None
     max_value: Limits = None
     missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
+    add_indicator: bool = False
     keep_empty_features: bool = True
 
     # Calibrations of categories; None if those of the completer are calibrated.
@@ -234,6 +245,9 @@ default=numpy.nan
             if not isinstance(completer, AutoCompleter):  # which has its own
                 again = table.completer_of(completer)
                 calibrations = calibrations_of(again, completer, source, weights)
+        self.indicator_ = None
+        if self.add_indicator:
+            self.indicator_ = indicator_for(X, table.marks)
         self._table, self.kinds_ = table, table.kinds
         self.categories_, self._calibrations = source.categories, calibrations
         return self
@@ -250,12 +264,17 @@ default=numpy.nan
         -------
         DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
             Observed cells are unchanged. An array holds objects unless all columns are
-            numeric. Empty columns are missing if ``keep_empty_features`` is False.
+            numeric. Columns of ``add_indicator`` follow. Empty columns are dropped if
+            ``keep_empty_features`` is False.
         """
         source = self._source(X)
         matrix = self._completed(source.matrix)
         completed = source.completed(self._table.decode(matrix))
-        return safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        completed = safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        if not self.add_indicator:
+            return completed
+        parts = source.X, self.indicator_, super().get_feature_names_out()
+        return with_indicator(completed, *parts, self._table.marks)
 
     predict_std = available_if(answers.inner_has("predict_std"))(answers.predict_std)
     predict_interval = available_if(answers.inner_has("predict_interval"))(
@@ -281,7 +300,7 @@ default=numpy.nan
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        return names[kept_columns(self, self._table)]
+        return self._with_flags(names, names[kept_columns(self, self._table)])
 
     def _completed(self, matrix: np.ndarray) -> np.ndarray:
         """Complete the matrix that represents a table."""

@@ -13,6 +13,7 @@ from skmc.tables.frames import (
     with_tables,
 )
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
+from skmc.tables.indicator import indicator_for, with_indicator
 from skmc.tables.levels import Calibration, Categorical, sharpened
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.raw_column import RawColumn

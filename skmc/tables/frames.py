@@ -232,7 +232,7 @@ def filled(
         column, gone = column_of(X, k), missing[:, k]
         whole = np.array(to_list(column), dtype=object)
         whole[gone] = values
-        numeric = kinds[k] == "numeric"
+        numeric = kinds[k] in ("numeric", None)  # or an empty column, which is zero
         made[k] = _like(column, whole.tolist(), gone, numeric, types.get(k))
     return _replaced(X, made)
 
@@ -330,7 +330,8 @@ def _like(
     if not polars and numeric and not isinstance(values[0], Decimal):
         dtype = float if str(dtype) == "object" else dtype
     candidates = [dtype, None if in_fit is None else in_fit.dtype(cls)]
-    if str(column.dtype) == "object" and new.all():  # an object says nothing of types
+    untyped = str(column.dtype) == "object" and new.all()
+    if untyped and in_fit is not None and in_fit.name != "object":
         candidates.reverse()
     known = [getattr(found, "categories", None) for found in candidates]
     candidates += [_with_categories(found, values) for found in candidates]

@@ -17,6 +17,7 @@ from skmc.base import bounds_of
 from skmc.cells import LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
+from skmc.tables.empty import Empty
 from skmc.tables.frames import position_of, positions_of
 from skmc.tables.levels import Categorical, Ordinal, codes, sorted_levels
 from skmc.tables.numbers import Numeric
@@ -166,7 +167,9 @@ class Rules:
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
-            return None, NO_CELL
+            if k in self.ordinal or k in self.categorical:
+                return None, NO_CELL
+            return Empty.of(raw, self.low[k], self.high[k]), NO_CELL
         levels = self.ordinal.get(k)
         if levels is None and getattr(raw.dtype, "ordered", False):
             levels = raw.dtype.categories

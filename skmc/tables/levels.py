@@ -51,7 +51,7 @@ class Ordinal(Standardized, Levels):
         admits all.
     """
 
-    kind: ClassVar[str] = "ordinal"
+    kind: ClassVar[str | None] = "ordinal"
     admitted: tuple[float, ...] | None = None
 
     @classmethod
@@ -112,7 +112,7 @@ class Categorical(Levels):
         Square root of the total variance of the one-hot columns; 1 where it is 0.
     """
 
-    kind: ClassVar[str] = "categorical"
+    kind: ClassVar[str | None] = "categorical"
     shares: Floats
     deviation: float
 

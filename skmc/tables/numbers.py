@@ -31,7 +31,7 @@ class Numeric(Standardized):
         Smallest exponent of `decimal.Decimal` values, None if the column has others.
     """
 
-    kind: ClassVar[str] = "numeric"
+    kind: ClassVar[str | None] = "numeric"
     span: float
     like: LikeObserved | None = None
     exponent: int | None = None

@@ -88,7 +88,7 @@ class Table:
                 problems.append(str(problem))
                 continue
             found.append(column)
-            if k in rules.bounded and column is not None and not _is_numeric(column):
+            if k in rules.bounded and column and column.kind not in ("numeric", None):
                 problems.append(
                     f"min_value or max_value names {raw.label}, which has no numbers "
                     f"but is {column.kind}; leave it out"
@@ -98,7 +98,10 @@ class Table:
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
         if cls(found, left).only_numbers:  # the completer scales these
-            found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
+            found = [
+                replace(c, mean=0.0, deviation=1.0) if _is_numeric(c) else c
+                for c in found
+            ]
         ends = zip(rules.low.tolist(), rules.high.tolist(), strict=True)
         limits = {k: own for k, own in enumerate(ends) if _is_numeric(found[k])}
         types = {}
@@ -150,7 +153,7 @@ class Table:
 
     @property
     def empty(self) -> list[int]:
-        """Positions of columns without an observed cell, which are not completed."""
+        """Positions of columns without an observed cell, of which nothing is known."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     @property
@@ -244,7 +247,8 @@ class Table:
         missing = np.zeros(X.shape, bool)
         raws = raw_columns(X, self.marks)
         for k, column in self.used:
-            numbers[:, k], missing[:, k] = column.read(raws[k]), raws[k].missing
+            numbers[:, k] = column.read(raws[k])
+            missing[:, k] = raws[k].missing & column.fills(raws[k])
         return numbers, missing
 
     def encode(self, numbers: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from skmc.compatibility import StrOptions, safe_indexing
 from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.errors import errors
 from skmc.tables.frames import as_table, raw_columns
+from skmc.tables.indicator import indicator_for, with_indicator
 from skmc.tables.reading import table_for
 from skmc.tables.source import Source
 from skmc.tables.table import Table
@@ -55,12 +56,14 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "MixedCompleter completes columns nevertheless that are listed in "
             "categorical."
         )
-    kept = (
-        "left empty; if a later step of a pipeline accepts no missing values, set "
-        f"keep_empty_features=False of {type(completer).__name__}, which drops such "
-        "columns"
-    )
-    warn_of_empty_columns(completer, np.array(empty, int), names, kept)
+    remedy = f"; set keep_empty_features=False of {type(completer).__name__} to drop"
+    zeros = [k for k in empty if table.columns[k] is not None]
+    others = [k for k in empty if table.columns[k] is None]
+    for columns_of, kept in (
+        (zeros, f"filled with 0{remedy} such columns"),
+        (others, f"left empty, as words and dates have no zero{remedy} such columns"),
+    ):
+        warn_of_empty_columns(completer, np.array(columns_of, int), names, kept)
     if reasons:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "
@@ -133,7 +136,10 @@ class TakesTables(TakesBounds):
         """Fitted attributes of a table, or of a matrix without a table."""
         if given.source is not None:
             bounds = given.source.table.bounds
-            return {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+            if self.add_indicator:
+                found["indicator_"] = indicator_for(given.source.X)
+            return found
         like = bounds = self._bounds_of(given.matrix.shape[1])
         if self.like_observed is True:
             low, high = bounds_of(
@@ -177,11 +183,6 @@ class TakesTables(TakesBounds):
         return self._first_of_cells(given.matrix.shape[1])
 
     def _described(self, X: Container) -> Table:
-        if self.add_indicator:
-            raise ValueError(
-                "add_indicator is for matrices, and X has columns that are not numbers;"
-                " append the columns of sklearn.impute.MissingIndicator."
-            )
         table = table_for(self, X)
         warn_of_columns(self, X, table)
         return table
@@ -192,6 +193,15 @@ class TakesTables(TakesBounds):
         written = source.completed(source.table.decode(completed))
         return safe_indexing(written, kept_columns(self, source.table), axis=1)
 
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        if source is None:
+            return super()._answer(source, cells, values)
+        written = self._written(source, self._completed(cells, values))
+        if not self.add_indicator:
+            return written
+        names = Estimator.get_feature_names_out(self)
+        return with_indicator(written, source.X, self.indicator_, names)
+
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
     ) -> np.ndarray:
@@ -199,7 +209,7 @@ class TakesTables(TakesBounds):
         if self._table is None:
             return super().get_feature_names_out(input_features)
         names = Estimator.get_feature_names_out(self, input_features)
-        return names[kept_columns(self, self._table)]
+        return self._with_flags(names, names[kept_columns(self, self._table)])
 
     def score(self, X: Container, y: object = None) -> float:
         check_is_fitted(self)
