@@ -25,7 +25,7 @@ def indicator_for(X: Any, marks: Marks = ()) -> Any:
     -------
     sklearn.impute.MissingIndicator
     """
-    return missing_indicator(_missing(X, marks).any(0))
+    return missing_indicator(np.asarray(_missing(X, marks).any(0)))
 
 
 def with_indicator(
