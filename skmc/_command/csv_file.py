@@ -15,11 +15,6 @@ from typing import NamedTuple
 from skmc._command.failure import CommandError
 from skmc._command.tables import Column, TableFile, bound_names
 
-# Words that pandas reads as missing.
-MISSING = {
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
-    *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-}
 SEPARATORS = ",;\t|"
 NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
@@ -80,7 +75,9 @@ class CSVFile(TableFile):
         super().__init__(path, options, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
-        self.missing = MISSING.union(*options.missing)
+        from skmc.tables import MISSING_WORDS
+
+        self.missing = MISSING_WORDS.union(*options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
         marks = [self._number(word) for words in options.missing for word in words]
         self.codes = {float(mark) for mark in marks if mark}
@@ -116,6 +113,8 @@ class CSVFile(TableFile):
         name = self.names[k]
         if categorical:
             return Column(name, "category", values)
+        if _are_codes([word.strip() for word in values if word is not None]):
+            return Column(name, "words", values)
         numbers = [None if word is None else self._number(word) for word in values]
         if not any(numbers):
             if all(self._nearly_number(w) for w in values if w is not None):
@@ -224,6 +223,13 @@ class CSVFile(TableFile):
         # Names of columns are sometimes years, but never fractions.
         fractions = any(re.search(r"\d\.\d", number) for number in known)
         return bool(known) and (len(known) == len(numbers) or fractions)
+
+
+def _are_codes(texts: list[str]) -> bool:
+    """Whether digits are codes such as 01000: of one width, some with leading zeros."""
+    alike = len({len(text) for text in texts}) == 1 and len(texts[0]) > 1
+    digits = alike and all(text.isascii() and text.isdigit() for text in texts)
+    return digits and any(text.startswith("0") for text in texts)
 
 
 def _separator(path: str, text: str) -> str:

@@ -190,6 +190,8 @@ class TableFile(File, ABC):
             cells,
             categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
             ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
+            min_value=getattr(completer, "min_value", None),
+            max_value=getattr(completer, "max_value", None),
         )
         self._tell_of(columns, table)
         numbers, missing = table.read(cells)

@@ -1,6 +1,7 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
 from skmc.base.batching import Batchable
+from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
 from skmc.base.capabilities import (
     MoreCells,
     partial_fit,
@@ -30,6 +31,7 @@ from skmc.base.fitted import (
     Outcome,
     RowsOnly,
     ScaledRows,
+    missing_indicator,
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter

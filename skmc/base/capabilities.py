@@ -108,6 +108,7 @@ def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseComp
         if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
             warn_of_empty(self, statistics)
         kept = {name: before[name] for name in before["_fitted_names"]}
+        del kept["_bounds"], kept["_like"]  # there may be more columns
     except BaseException:
         self.__dict__.clear()
         self.__dict__.update(before)
@@ -350,4 +351,4 @@ def transform_with_features(
     check_is_fitted(self)
     cells, source = self._read_rows(X, reset=False)
     values = cast(RowModels, self._fitted).with_features(cells, row_features)
-    return self._written(source, self._completed(cells, values))
+    return self._answer(source, cells, values)

@@ -22,7 +22,7 @@ from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
 from skmc.base.reporting import warn_of_empty, warn_of_empty_rows, warn_user
 from skmc.blocks import is_lazy, lazy_transform
-from skmc.cells import Container, Given, Observed, Priors
+from skmc.cells import Container, Given, LikeObserved, Observed, Priors
 from skmc.compatibility import Interval, InvalidParameterError
 from skmc.linalg import threads_for, threads_for_rows
 from skmc.loop import fit_scope
@@ -49,11 +49,13 @@ class BaseCompleter(Estimator):
     # solver for each.
     storages: ClassVar[Mapping[type, Any]] = {Observed: None}
 
-    _indicator: Any = field(init=False)
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)
-    _like = None  # a LikeObserved restricts the values of missing cells
+    _like = cast("LikeObserved | None", None)  # restricts the values of missing cells
+    _bounds = cast("LikeObserved | None", None)  # the bounds that the user has set
+    # Bounds of the columns of a matrix that represents a table.
+    _table_bounds = cast("LikeObserved | None", None)
     _first_columns = cast("np.ndarray | None", None)  # set for a matrix of a table
 
     _: KW_ONLY
@@ -135,6 +137,14 @@ class BaseCompleter(Estimator):
             return np.arange(n_cols)
         return first
 
+    def _bounds_of(self, n_cols: int) -> LikeObserved | None:
+        """Bounds of the completed cells of each column, in which draws are truncated.
+
+        Those of a matrix that represents a table were set with it.
+        """
+        bounds = self._table_bounds
+        return bounds if bounds is not None and len(bounds.low) == n_cols else None
+
     def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """Run `fit` for a matrix and its side information."""
         before, start = dict(vars(self)), time.perf_counter()
@@ -193,7 +203,7 @@ class BaseCompleter(Estimator):
             return self.transform(X)
         given = reads[-1]
         values = self._values_of_fit(given, not self.keep_observed)
-        return self._written(given.source, self._completed(given.matrix, values))
+        return self._answer(given.source, given.matrix, values)
 
     def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
         """Set the fitted attributes; this happens nowhere else."""
@@ -201,6 +211,8 @@ class BaseCompleter(Estimator):
             delattr(self, name)  # remove all attributes of an earlier fit
         common = common_attributes(self, statistics)
         found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
+        if "_bounds" not in found:
+            found["_bounds"] = found["_like"] = self._bounds_of(statistics.shape[1])
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
@@ -239,7 +251,7 @@ class BaseCompleter(Estimator):
         if not self._fitted.knows_empty_rows(cells):
             warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         values = self._model_values(cells, not self.keep_observed)
-        return self._written(source, self._completed(cells, values))
+        return self._answer(source, cells, values)
 
     def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
@@ -248,6 +260,14 @@ class BaseCompleter(Estimator):
     def _written(self, source: Any, completed: np.ndarray) -> Any:
         """Return a completion in the container of the result."""
         return completed
+
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        """Make the result of rows from the model's values."""
+        completed = self._completed(cells, values)
+        if self.add_indicator:
+            flags = self.indicator_.transform(cells)
+            completed = np.hstack([completed, flags.astype(completed.dtype)])
+        return self._written(source, completed)
 
     def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
         with threads_for_rows(cells):
@@ -266,9 +286,6 @@ class BaseCompleter(Estimator):
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
             completed = completed[:, ~self._priors.empty_cols]
-        if self.add_indicator:
-            flags = self._indicator.transform(cells)
-            completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
 
     def get_feature_names_out(
@@ -291,9 +308,7 @@ class BaseCompleter(Estimator):
         kept: np.ndarray = (
             names if self.keep_empty_features else names[~self._priors.empty_cols]
         )
-        if not self.add_indicator:
-            return kept
-        return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
+        return self._with_flags(names, kept)
 
 
 def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

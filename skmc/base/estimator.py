@@ -234,6 +234,8 @@ class Estimator(
     device: str | torch.device
     random_state: Seed
     like_observed: bool | str
+    add_indicator: bool
+    indicator_: Any  # a MissingIndicator, or None without add_indicator
     _fit_more: Callable[..., tuple[Any, dict[str, Any]]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
@@ -255,6 +257,12 @@ class Estimator(
         names = cls._get_param_names()
         cls._parameter_constraints = {n: merged[n] for n in names if n in merged}
         documented(cls)
+
+    def _with_flags(self, names: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Names of the completed columns, and of those of ``add_indicator``."""
+        if not self.add_indicator:
+            return kept
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may

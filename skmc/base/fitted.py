@@ -301,9 +301,25 @@ def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str,
     }
     if statistics.ids is not None:
         common["row_ids_"], common["col_ids_"] = statistics.ids
+    common["indicator_"] = None
     if completer.add_indicator:
-        from sklearn.impute import MissingIndicator
-
-        holes = np.where(statistics.full_cols, 0.0, np.nan)
-        common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
+        common["indicator_"] = missing_indicator(~statistics.full_cols)
     return common
+
+
+def missing_indicator(holed: np.ndarray) -> Any:
+    """Make a fitted indicator of missing cells.
+
+    Parameters
+    ----------
+    holed : bool ndarray of shape (n_cols,)
+        Columns with a missing cell in the fit.
+
+    Returns
+    -------
+    sklearn.impute.MissingIndicator
+    """
+    from sklearn.impute import MissingIndicator
+
+    holes = np.where(holed, np.nan, 0.0)
+    return MissingIndicator(error_on_new=False).fit(holes[None])

@@ -12,14 +12,22 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import patterns
 from skmc.base.reporting import warn_user
 from skmc.blocks import is_lazy, lazy_entries, tables_of
-from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
-from skmc.linalg import Seed, threads_for_rows
+from skmc.cells import (
+    Container,
+    Entries,
+    LikeObserved,
+    StoredEntries,
+    check_positions,
+    to_cells,
+)
+from skmc.linalg import Seed, threads_for_rows, truncated_normal
 from skmc.metrics import nmae
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
 
 
+REDRAWS = 20  # of rows outside of bounds
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 
 
@@ -65,6 +73,8 @@ def score(self: BaseCompleter, X: Container, y: object = None) -> float:
         if not hidden.any():
             raise ValueError("X has no missing cell that is observed in y.")
         completed = self._model_values(cells)
+    if self._like is not None:
+        completed = self._like.apply(completed)
     return -nmae(completed, truth, hidden)
 
 
@@ -101,6 +111,8 @@ def sample(
     cells, source = self._read_rows(X, reset=False)
     with threads_for_rows(cells, n_samples):
         draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
+        if self._bounds is not None:
+            _redraw(draws, cells, self._bounds, self._fitted, rng)
     if (empty := self._priors.empty_cols).any():
         draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
     if self._like is not None:
@@ -109,6 +121,44 @@ def sample(
     if source is None:
         return draws
     return [self._written(source, draw) for draw in draws]
+
+
+def _redraw(
+    draws: np.ndarray,
+    cells: np.ndarray,
+    bounds: LikeObserved,
+    fitted: Any,
+    rng: np.random.RandomState,
+) -> None:
+    """Draw rows again, in place, until their missing cells are within bounds.
+
+    Rows with many bounded cells are rarely within all bounds. So single cells are
+    replaced in the second half of the redraws. Cells that are still outside are drawn
+    from a normal distribution between the bounds, with mean and deviation of their
+    draws.
+    """
+    low, high = bounds.low, bounds.high
+    sums, squares = np.zeros(cells.shape), np.zeros(cells.shape)
+    for number in range(REDRAWS):
+        outside = np.isnan(cells) & ((draws < low) | (draws > high))
+        rows = np.flatnonzero(outside.any((0, 2)))
+        if not len(rows):
+            return
+        again = fitted.sample(cells[rows], len(draws), rng).astype(float)
+        sums[rows] += again.sum(0)
+        squares[rows] += np.square(again).sum(0)
+        inside = (low <= again) & (again <= high)
+        better = outside[:, rows] & inside
+        if number < REDRAWS // 2:
+            whole = (inside | ~np.isnan(cells[rows])).all(2, keepdims=True)
+            better = whole & outside[:, rows].any(2, keepdims=True)
+        draws[:, rows] = np.where(better, again, draws[:, rows])
+    outside = np.isnan(cells) & ((draws < low) | (draws > high))
+    _, row, col = place = np.nonzero(outside)
+    n = REDRAWS * len(draws)
+    mean = sums[row, col] / n
+    std = np.sqrt(np.maximum(squares[row, col] / n - np.square(mean), 0))
+    draws[place] = truncated_normal(mean, std, low[col], high[col], rng)
 
 
 def _score_of_cells(completer: BaseCompleter, X: Entries | StoredEntries) -> float:

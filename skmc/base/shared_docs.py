@@ -110,13 +110,16 @@ DESCRIPTIONS: dict[str, Description] = {
     "add_indicator": (
         "bool",
         """\
-        Whether to append the columns of `sklearn.impute.MissingIndicator`.""",
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.""",
     ),
     "keep_empty_features": (
         "bool",
         """\
-        Whether to keep columns without an observed cell, filled with the row means.
-        False drops them.""",
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.""",
     ),
     "keep_observed": (
         "bool",
@@ -131,6 +134,19 @@ DESCRIPTIONS: dict[str, Description] = {
         whole, decimals have at most as many digits as those of the column, and values
         are within the column's observed range. "auto" is True for tables with columns
         that are not numbers, and False for matrices.""",
+    ),
+    "min_value": (
+        "float, array-like of shape (n_features,), dict of column to float, or None",
+        """\
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.""",
+    ),
+    "max_value": (
+        "as min_value",
+        """\
+        Largest value, at least ``min_value``.""",
     ),
     "reconstruction_": (
         "ndarray of shape (n_samples, n_features)",
@@ -157,14 +173,22 @@ DESCRIPTIONS: dict[str, Description] = {
         """\
         Names of the columns, if the input has names.""",
     ),
+    "indicator_": (
+        "MissingIndicator or None",
+        """\
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.""",
+    ),
     "reading": [
         "missing_values",
         "add_indicator",
         "keep_empty_features",
         "keep_observed",
     ],
-    "input": ["n_features_in_", "feature_names_in_"],
-    "solve": ["n_iter_", "status_", "n_features_in_", "feature_names_in_"],
+    "bounds": ["min_value", "max_value"],
+    "input": ["n_features_in_", "feature_names_in_", "indicator_"],
+    "solve": [
+        *("n_iter_", "status_", "n_features_in_", "feature_names_in_", "indicator_"),
+    ],
 }
 # A line "{name}", and the lines indented below it, which continue the description.
 PLACE = re.compile(r"^\{(\w+)\}\n((?:    .*\n)*)", re.MULTILINE)

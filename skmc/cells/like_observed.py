@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,18 +46,53 @@ class LikeObserved:
             NaN where a cell is missing. Decimals are those of its precision: 0.1 in
             single precision has one.
         low, high : float, or array-like of shape (n_cols,), or None, default=None
-            Bounds. None, and NaN for single columns, stand for the smallest and the
-            largest observed value.
+            Bounds, low <= high. None, and NaN for single columns, stand for the
+            smallest and the largest observed value, unless these contradict the other
+            bound: then there is none.
 
         Returns
         -------
         LikeObserved
         """
         observed = [column[~np.isnan(column)] for column in cells.T]
+        decimals = np.array([_decimals(values) for values in observed], float)
+        smallest = np.array([v.min() if len(v) else -np.inf for v in observed], float)
+        largest = np.array([v.max() if len(v) else np.inf for v in observed], float)
+        low, high = (
+            np.full(len(observed), np.nan if end is None else end, float)
+            for end in (low, high)
+        )
+        smallest[high <= smallest], largest[low >= largest] = -np.inf, np.inf
+        # Bounds of rounded values are rounded themselves, if a value lies between them.
+        inner = _rounded(low, decimals, np.ceil), _rounded(high, decimals, np.floor)
+        decimals[inner[0] > inner[1]] = np.nan
+        low, high = (
+            np.where(np.isnan(decimals), end, own)
+            for end, own in zip((low, high), inner, strict=True)
+        )
         return cls(
-            np.array([_decimals(values) for values in observed]),
-            _bound(low, [v.min() if len(v) else -np.inf for v in observed]),
-            _bound(high, [v.max() if len(v) else np.inf for v in observed]),
+            decimals,
+            np.where(np.isnan(low), smallest, low),
+            np.where(np.isnan(high), largest, high),
+        )
+
+    @classmethod
+    def within(cls, low: np.ndarray, high: np.ndarray) -> LikeObserved:
+        """Restrict values to bounds, whatever their decimals.
+
+        Parameters
+        ----------
+        low, high : ndarray of shape (n_cols,)
+            Bounds; NaN where there is none.
+
+        Returns
+        -------
+        LikeObserved
+        """
+        return cls(
+            np.full(len(low), np.nan),
+            np.where(np.isnan(low), -np.inf, low),
+            np.where(np.isnan(high), np.inf, high),
         )
 
     def apply(self, values: np.ndarray) -> np.ndarray:
@@ -88,9 +124,12 @@ def _decimals(values: np.ndarray) -> float:
     return np.nan
 
 
-def _bound(given: object, observed: list[Any]) -> np.ndarray:
-    found = np.array(observed, float)
-    if given is None:
-        return found
-    bound = np.broadcast_to(np.asarray(given, float), found.shape)
-    return np.where(np.isnan(bound), found, bound)
+def _rounded(
+    bounds: np.ndarray, decimals: np.ndarray, inwards: Callable[..., Any]
+) -> np.ndarray:
+    """The nearest numbers inside of bounds with some number of decimals."""
+    unit = 10.0 ** np.nan_to_num(decimals)
+    scaled = bounds * unit
+    nearest = np.rint(scaled)  # a multiple of .1 is not exact
+    exact = np.isclose(scaled, nearest, rtol=1e-12, atol=0)
+    return np.where(exact, bounds, inwards(scaled) / unit)

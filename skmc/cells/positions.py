@@ -30,7 +30,8 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
     positions : int ndarray of shape (n_cells,)
         Positions of the labels among the distinct identifiers.
     """
-    found = np.asarray(labels)
+    mixed = isinstance(labels, (list, tuple))  # NumPy would make texts of numbers
+    found = np.array(labels, object) if mixed else np.asarray(labels)
     if found.dtype.kind == "O":
         missing = np.array([is_na(x) or x != x for x in found], bool)
     else:
@@ -40,6 +41,7 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
             f"{name} is missing at position {np.argmax(missing)}; leave that row out."
         )
     if found.dtype.kind == "O":
+        _check_texts(found.tolist(), name)
         found = np.asarray(found.tolist())
     if found.dtype.kind == "f" and (found == found.round()).all():
         found = found.astype(np.int64)  # pandas stores incomplete integers as floats
@@ -47,6 +49,21 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
         found = found.astype(str)
     ids, positions = np.unique(found, return_inverse=True)
     return ids, positions
+
+
+def _check_texts(labels: list[Any], name: str) -> None:
+    """Raise an error if a text and another object would be the same identifier."""
+    if all(isinstance(label, str) for label in labels):
+        return
+    texts: dict[str, Any] = {}
+    for label in dict.fromkeys(labels):
+        other = texts.setdefault(str(label), label)
+        if other != label:
+            raise ValueError(
+                f"{name} has both {other!r} and {label!r}, which would be the same "
+                f"identifier; convert the column to one type, such as astype(str), if "
+                "they are the same, or rename one of them."
+            )
 
 
 def check_positions(
@@ -153,7 +170,8 @@ def from_frame(
     Raises
     ------
     ValueError
-        An identifier or a number is missing, or as in `from_triplets`.
+        An identifier or a number is missing, two identifiers have the same text, such
+        as 1 and "1", or as in `from_triplets`.
 
     Examples
     --------

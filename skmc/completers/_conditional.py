@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import NOT_IN_MEMORY, Fitted
-from skmc.cells import Container
-from skmc.completers._marginals import NormalMarginals
-from skmc.linalg import Gaussian, Seed, threads_for_rows
+from skmc.cells import Container, LikeObserved
+from skmc.completers._marginals import CopulaMarginals, NormalMarginals
+from skmc.linalg import Gaussian, Seed, threads_for_rows, truncated_normal
 from skmc.solvers import EM, FactorEM, Solver
 
 STEPS = 3  # of data augmentation between two draws of the model
+REDRAWS = 5  # of rows outside of bounds
+SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
 
 if TYPE_CHECKING:
     from skmc.completers.gaussian import GaussianCompleter
@@ -115,18 +117,54 @@ class Conditional(Fitted):
         n_samples: int,
         ridge: float,
         rng: np.random.RandomState,
+        bounds: LikeObserved | None = None,
     ) -> np.ndarray:
-        """Draw the missing cells given the observed ones."""
+        """Draw the missing cells given the observed ones, within bounds."""
         scores, seen = self.scores(cells)
         found = np.empty((n_samples, *cells.shape), cells.dtype)
-        models = self._posterior(ridge, rng)
+        limits = self._limits(bounds)
+        models = self._posterior(ridge, rng, limits)
         for k, model in zip(range(n_samples), models, strict=False):
-            drawn = self.marginals.undo(_drawn(model, scores, seen, rng)).numpy()
-            drawn = self.statistics.fill(cells, drawn)
-            found[k] = np.where(np.isnan(cells), drawn, cells)
+            drawn = _drawn(model, scores, seen, rng, limits)
+            values = self.statistics.fill(cells, self.marginals.undo(drawn).numpy())
+            if bounds is not None:
+                values = self._into(values, cells, bounds, rng)
+            found[k] = np.where(np.isnan(cells), values, cells)
         return found
 
-    def _posterior(self, ridge: float, rng: np.random.RandomState) -> Iterator[Any]:
+    def _into(
+        self,
+        values: np.ndarray,
+        cells: np.ndarray,
+        bounds: LikeObserved,
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Draw values of a copula again if no observed value is within the bounds."""
+        low, high = bounds.low, bounds.high
+        place = np.nonzero(np.isnan(cells) & ((values < low) | (values > high)))
+        if len(place[0]) and isinstance(self.marginals, CopulaMarginals):
+            moments = self.given_others(cells)
+            mean = self.marginals.mean(*moments)[place]
+            std = self.marginals.std(*moments)[place]
+            ends = low[place[1]], high[place[1]]
+            values[place] = truncated_normal(mean, std, *ends, rng)
+        return bounds.apply(values)
+
+    def _limits(self, bounds: LikeObserved | None) -> tuple[Tensor, Tensor] | None:
+        """Bounds of the scores of columns that vary."""
+        if bounds is None:
+            return None
+        varies, ends = self.statistics.varies, (-np.inf, np.inf)
+        pairs = zip(self.marginals.limits(bounds.low, bounds.high), ends, strict=True)
+        low, high = (torch.from_numpy(np.where(varies, z, end)) for z, end in pairs)
+        return low, high
+
+    def _posterior(
+        self,
+        ridge: float,
+        rng: np.random.RandomState,
+        limits: tuple[Tensor, Tensor] | None,
+    ) -> Iterator[Any]:
         """Draw models by data augmentation, or repeat a model that allows no draws."""
         model = self.model
         if self.cells is None or not isinstance(model, Gaussian):
@@ -135,21 +173,55 @@ class Conditional(Fitted):
         seen = ~torch.isnan(scores)
         while True:
             for _ in range(STEPS):
-                whole = _drawn(model, scores, seen, rng)
+                whole = _drawn(model, scores, seen, rng, limits)
                 model = Gaussian.from_posterior(whole, ridge, rng)
             yield model
 
 
 def _drawn(
-    model: Any, scores: Tensor, seen: Tensor, rng: np.random.RandomState
+    model: Any,
+    scores: Tensor,
+    seen: Tensor,
+    rng: np.random.RandomState,
+    limits: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Draw the missing scores given the observed ones.
+    """Draw the missing scores given the observed ones, within limits.
 
     A draw z of the whole rows is corrected by the conditional mean of the difference at
-    observed cells.
+    observed cells. Rows outside of the limits are drawn again, or by Gibbs sampling
+    after several draws outside.
     """
-    z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
-    return z + model(scores - z + model.mean, seen) - model.mean
+
+    def free(scores: Tensor, seen: Tensor) -> Tensor:
+        z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
+        drawn: Tensor = z + model(scores - z + model.mean, seen) - model.mean
+        return drawn
+
+    drawn = free(scores, seen)
+    if limits is None:
+        return drawn
+    low, high = limits
+    for _ in range(REDRAWS):
+        outside = (~seen & ((drawn < low) | (drawn > high))).any(1)
+        if not outside.any():
+            return drawn
+        drawn[outside] = free(scores[outside], seen[outside])
+    bounded = low.isfinite() | high.isfinite()
+    precision = torch.linalg.inv(model.covariance)
+    x, known = drawn[outside], seen[outside]
+    x = torch.where(known, x, x.clamp(low, high))
+    for _ in range(SWEEPS):
+        for j in bounded.nonzero()[:, 0].tolist():
+            rows = ~known[:, j]
+            variance = 1 / precision[j, j]
+            pull = (x[rows] - model.mean) @ precision[j] * variance
+            mean, std = (x[rows, j] - pull).numpy(), float(variance.sqrt())
+            ends = float(low[j]), float(high[j])
+            x[rows, j] = torch.from_numpy(truncated_normal(mean, std, *ends, rng))
+        if not (known | bounded).all():
+            x = free(x, known | bounded)
+    drawn[outside] = x
+    return drawn
 
 
 def em(ridge: float, rank: int | None, start: Any) -> Solver:
@@ -225,4 +297,5 @@ def sample(
     rng = check_random_state(random_state)
     cells = self._read(X, reset=False)
     with threads_for_rows(cells, n_samples):
-        return self._fitted.sample(cells, n_samples, self.lambda_ridge_, rng)
+        parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
+        return self._fitted.sample(*parts)

@@ -41,6 +41,10 @@ class NormalMarginals:
     def std(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return np.sqrt(variance) * self.scaling.scale.numpy()
 
+    def limits(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Scores of bounds, (2, n_cols)."""
+        return self.scores(np.stack([low, high]))
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -83,6 +87,23 @@ class Column:
             return self.levels[np.searchsorted(self.edges[1:-1], z)]
         return np.interp(z, self.centres, self.levels)
 
+    def limits(self, low: float, high: float) -> tuple[float, float]:
+        """The interval of the scores of values between two bounds.
+
+        There is none if all values are outside of the bounds.
+        """
+        inside = np.flatnonzero((self.levels >= low) & (self.levels <= high))
+        if not len(inside):
+            return -np.inf, np.inf
+        first, last = inside[0], inside[-1]
+        if self.is_ordinal:
+            return self.edges[first], self.edges[last + 1]
+        ends = self.scores(np.array([low, high]))
+        return (
+            -np.inf if first == 0 else ends[0],
+            np.inf if last == len(self.levels) - 1 else ends[1],
+        )
+
     def moments(
         self, m: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -123,6 +144,10 @@ class CopulaMarginals:
 
     def undo(self, z: Tensor) -> Tensor:
         return torch.from_numpy(self._each(Column.quantiles, z.numpy()))
+
+    def limits(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Scores of bounds, (2, n_cols)."""
+        return self._each(lambda c, x: np.array(c.limits(*x)), np.stack([low, high]))
 
     def mean(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self._each(lambda c, *moments: c.moments(*moments)[0], m, variance)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
+from skmc.base import CompleterTags, Outcome, TakesBounds, limit_of, sample
 from skmc.cells import Container, Given
 from skmc.compatibility import Interval
 from skmc.completers._chain import ChainRows
@@ -27,7 +27,7 @@ from skmc.parameters import Count, NonNegative, Positive, Seed
 N_CHAINS = 4
 
 
-class ChainedCompleter(BaseCompleter):
+class ChainedCompleter(TakesBounds):
     r"""Draw missing cells column by column, by chained equations with trees.
 
     Each column :math:`j` has the model
@@ -72,6 +72,7 @@ class ChainedCompleter(BaseCompleter):
         variances are means over the columns.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.
+    {bounds}
     {reading}
 
     Attributes
@@ -234,8 +235,14 @@ class ChainedCompleter(BaseCompleter):
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         ends = [(1 - level) / 2, (1 + level) / 2]
-        low, high = self._of_draws(
+        found = self._of_draws(
             X, lambda draws: np.quantile(draws, ends, axis=0, method="weibull")
+        )
+        if self._like is None:
+            return found[0], found[1]
+        cells = self._read(X, reset=False)
+        low, high = (
+            np.where(np.isnan(cells), self._like.apply(end), cells) for end in found
         )
         return low, high
 

@@ -9,7 +9,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, partial_fit
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    TakesBounds,
+    Trials,
+    partial_fit,
+)
 from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Cells, Given, Observed
 from skmc.completers._conditional import Conditional, em, learned, predict_std, sample
@@ -32,7 +38,7 @@ def _chunked_em(ridge: float, rank: None, start: Gaussian | None) -> Solver:
     return ChunkedEM(ridge, start)
 
 
-class GaussianCompleter(IterativeCompleter):
+class GaussianCompleter(TakesBounds, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -82,6 +88,7 @@ class GaussianCompleter(IterativeCompleter):
         Computed in double precision.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells of "auto". Otherwise nothing is random.
+    {bounds}
     {missing_values}
     {add_indicator}
     {keep_empty_features}

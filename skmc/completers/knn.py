@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.base import BaseCompleter, CompleterTags, Fitted, Outcome, warn_user
+from skmc.base import CompleterTags, Fitted, Outcome, TakesBounds, warn_user
 from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
@@ -102,7 +102,7 @@ def _tensors(
     return values.to(on), seen.to(on)
 
 
-class KNNCompleter(BaseCompleter):
+class KNNCompleter(TakesBounds):
     r"""Average each missing cell over the nearest rows that have its column.
 
     The distance of two rows is computed over the columns that both have observed:
@@ -130,6 +130,7 @@ class KNNCompleter(BaseCompleter):
         on few quantities, little if columns are independent.
     {scaling}
     {device}
+    {bounds}
     {missing_values}
     {add_indicator}
     {keep_empty_features}

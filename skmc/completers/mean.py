@@ -10,11 +10,11 @@ import numpy as np
 
 from skmc.base import (
     NOT_IN_MEMORY,
-    BaseCompleter,
     CompleterTags,
     Fitted,
     MoreCells,
     Outcome,
+    TakesBounds,
     fit_weighted,
     partial_fit,
 )
@@ -54,13 +54,14 @@ class Means(Fitted):
         return np.where(empty, self.statistics.row_means[rows], means[cols])
 
 
-class MeanCompleter(BaseCompleter):
+class MeanCompleter(TakesBounds):
     """Fill each missing cell with the mean of its column's observed cells.
 
     With ``cell_weight`` in `fit`, these are weighted means.
 
     Parameters
     ----------
+    {bounds}
     {reading}
 
     Attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Annotated, Any, cast
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator
+from skmc.base import BaseCompleter, Estimator, Limits
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers import _mixed_answers as answers
@@ -27,17 +27,18 @@ from skmc.tables import (
     Calibration,
     Source,
     as_table,
+    indicator_for,
     kept_columns,
     matrix_weights,
     read_table_weights,
     table_for,
     warn_of_columns,
+    with_indicator,
     with_tables,
 )
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
-# A number for all columns, by name, or for each column.
-Limits = float | Mapping[Any, Any] | Values | None
+Columns = Values | str | int | slice | Callable[[Any], Any]
 
 
 class MixedCompleter(Estimator):
@@ -77,41 +78,54 @@ class MixedCompleter(Estimator):
     completer : completer or None, default=None
         Completer of the matrix; `fit` works on a clone. None is
         ``AutoCompleter(random_state=0)``.
-    categorical : sequence of column names or positions, or None, default=None
+    categorical : columns as in `sklearn.compose.ColumnTransformer`, or None, \
+default=None
         Columns that are always completed as categories. Each of their values is a
-        category, including numbers and rare values.
+        category, including numbers and rare values. Names, positions, a mask with one
+        bool for each column, a slice, or a function of the table that returns these,
+        such as ``make_column_selector(dtype_include="category")``.
     ordinal : dict of column to sequence of levels, lowest first, or None, default=None
         Columns of ordered levels, in addition to pandas' ordered categories.
-    passthrough : sequence of column names or positions, or None, default=None
+    passthrough : columns as for ``categorical``, or None, default=None
         Columns to return unchanged and not to learn from, without a warning.
     min_frequency : float in [0, 1], default=0.01
         Smallest share of the rows in which a common value occurs. A column has at most
         ``1 / min_frequency`` categories, whatever the number of rows.
     like_observed : bool, default=True
         Whether completed numbers resemble the observed ones: integers are whole,
-        decimals have at most as many digits as those of the column, and values are
-        within the column's observed range.
+        decimals have at most as many digits as those of the column, values are within
+        the column's observed range, and ordered levels are levels that occur.
     min_value, max_value : float, array-like of shape (n_features,), dict of column to \
 float, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
-        replace the observed range. NaN and columns that a dict does not list have none.
+        replace the end of the observed range, and the other end, too, if that
+        contradicts them. NaN and columns that a dict does not list have none. Draws are
+        from the distribution between the bounds.
     missing_values : float, str, date, duration, or sequence of these, \
 default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
         -999 or ``[-999, "?"]``. They mark cells of all columns that are completed.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
     keep_empty_features : bool, default=True
-        Whether to keep columns without an observed cell, which are returned unchanged.
-        False drops them.
+        Whether to keep columns without an observed cell. As by scikit-learn's imputers,
+        numbers and columns without a type are filled with 0, and booleans with False.
+        Columns of words, categories and dates stay missing: nothing is known of them,
+        and encoders take missing values. False drops all of them.
 
     Attributes
     ----------
     completer_ : completer
         Clone of the completer, fitted to the matrix.
     kinds_ : list of {"numeric", "ordinal", "categorical", "date", None}
-        Kind of each column. None means that the column is returned unchanged.
+        Kind of each column. None means that the column is returned unchanged, or
+        filled with 0 if it has no observed cell.
     categories_ : dict of column to list
         Categories of each column of categories, by name, or by position if the
         input has no names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
@@ -155,14 +169,15 @@ default=numpy.nan
 
     completer: BaseCompleter | None = None
     _: KW_ONLY
-    categorical: Values | None = None
+    categorical: Columns | None = None
     ordinal: Mapping[Any, Sequence[Any]] | None = None
-    passthrough: Values | None = None
+    passthrough: Columns | None = None
     min_frequency: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.01
     like_observed: bool = True
     min_value: Limits = None
     max_value: Limits = None
     missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
+    add_indicator: bool = False
     keep_empty_features: bool = True
 
     # Calibrations of categories; None if those of the completer are calibrated.
@@ -210,6 +225,12 @@ default=numpy.nan
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
+        for name in ("min_value", "max_value"):
+            if getattr(completer, name, None) is not None:
+                raise ValueError(
+                    f"{name} of {type(completer).__name__} would bound the columns of "
+                    f"the matrix that represents X; pass {name} to MixedCompleter."
+                )
         completer = table.completer_of(completer)
         source, known = Source.of(table, X), {}
         if weights is not None:
@@ -224,6 +245,9 @@ default=numpy.nan
             if not isinstance(completer, AutoCompleter):  # which has its own
                 again = table.completer_of(completer)
                 calibrations = calibrations_of(again, completer, source, weights)
+        self.indicator_ = None
+        if self.add_indicator:
+            self.indicator_ = indicator_for(X, table.marks)
         self._table, self.kinds_ = table, table.kinds
         self.categories_, self._calibrations = source.categories, calibrations
         return self
@@ -240,12 +264,17 @@ default=numpy.nan
         -------
         DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
             Observed cells are unchanged. An array holds objects unless all columns are
-            numeric. Empty columns are missing if ``keep_empty_features`` is False.
+            numeric. Columns of ``add_indicator`` follow. Empty columns are dropped if
+            ``keep_empty_features`` is False.
         """
         source = self._source(X)
         matrix = self._completed(source.matrix)
         completed = source.completed(self._table.decode(matrix))
-        return safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        completed = safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        if not self.add_indicator:
+            return completed
+        parts = source.X, self.indicator_, super().get_feature_names_out()
+        return with_indicator(completed, *parts, self._table.marks)
 
     predict_std = available_if(answers.inner_has("predict_std"))(answers.predict_std)
     predict_interval = available_if(answers.inner_has("predict_interval"))(
@@ -271,7 +300,7 @@ default=numpy.nan
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        return names[kept_columns(self, self._table)]
+        return self._with_flags(names, names[kept_columns(self, self._table)])
 
     def _completed(self, matrix: np.ndarray) -> np.ndarray:
         """Complete the matrix that represents a table."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
+from skmc.base import CompleterTags, Outcome, TakesBounds, limit_of, sample
 from skmc.cells import Given, Priors
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
@@ -45,7 +45,7 @@ def _has_leaves(completer: TreesCompleter) -> bool:
     return True
 
 
-class TreesCompleter(BaseCompleter):
+class TreesCompleter(TakesBounds):
     r"""Predict each column from the others by trees that handle missing values.
 
     For each column, an ensemble of regression trees is trained on the rows in which
@@ -83,6 +83,7 @@ class TreesCompleter(BaseCompleter):
         result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the rows and the splits of the trees.
+    {bounds}
     {reading}
 
     Attributes

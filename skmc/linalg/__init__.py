@@ -12,7 +12,14 @@ from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
-from skmc.linalg.randomness import ENTROPY, Randomness, Seed, fresh_seed, seed_of
+from skmc.linalg.randomness import (
+    ENTROPY,
+    Randomness,
+    Seed,
+    fresh_seed,
+    seed_of,
+    truncated_normal,
+)
 from skmc.linalg.ridge import OVER, RowModel
 from skmc.linalg.row_equations import normal_equations
 from skmc.linalg.schedule import CosineSchedule

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import torch
+from scipy.stats import truncnorm
 from torch import Tensor
 
 
@@ -167,3 +168,36 @@ class Randomness:
             for g in self.generators
         ]
         return torch.stack(draws).view(*self.batch_shape, rows, cols)
+
+
+def truncated_normal(
+    mean: np.ndarray,
+    std: np.ndarray | float,
+    low: np.ndarray | float,
+    high: np.ndarray | float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Draw from normal distributions between two ends.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n,)
+        Means before the distributions are truncated.
+    std : ndarray of shape (n,) or float
+        Standard deviations; 0 is the number between the ends that is nearest to the
+        mean.
+    low, high : ndarray of shape (n,) or float
+        Ends, low <= high; infinite where there is none.
+    rng : RandomState
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    varies = (std > 0) & (np.asarray(high) > low)
+    unit = np.where(varies, std, 1.0)
+    ends = (low - mean) / unit, np.where(varies, (high - mean) / unit, np.inf)
+    drawn = truncnorm.ppf(rng.random_sample(len(mean)), *ends)
+    found: np.ndarray = np.where(varies, mean + unit * drawn, mean).clip(low, high)
+    return found

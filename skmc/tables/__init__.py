@@ -1,7 +1,7 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.tables.date_formats import DateFormat
-from skmc.tables.doubts import doubtful_number, doubtful_word
+from skmc.tables.doubts import MISSING_WORDS, doubtful_number, doubtful_word
 from skmc.tables.errors import errors
 from skmc.tables.frames import (
     as_table,
@@ -13,6 +13,7 @@ from skmc.tables.frames import (
     with_tables,
 )
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
+from skmc.tables.indicator import indicator_for, with_indicator
 from skmc.tables.levels import Calibration, Categorical, sharpened
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.raw_column import RawColumn

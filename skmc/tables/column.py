@@ -20,12 +20,26 @@ class Column(ABC):
     Its values are numbers; levels and categories are represented by their positions.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str | None]
 
     @property
     def width(self) -> int:
         """Number of columns of the matrix that represent this column."""
         return 1
+
+    def fills(self, raw: RawColumn) -> bool:
+        """Whether the missing cells of a column are completed.
+
+        Parameters
+        ----------
+        raw : RawColumn
+            The column of a table.
+
+        Returns
+        -------
+        bool
+        """
+        return True
 
     @abstractmethod
     def read(self, raw: RawColumn) -> Floats:

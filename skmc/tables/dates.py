@@ -51,7 +51,7 @@ class Dates(Numeric):
         Format of dates in text; None if the values are not text.
     """
 
-    kind: ClassVar[str] = "date"
+    kind: ClassVar[str | None] = "date"
     unit: str = "D"
     form: str = "date"
     zone: str | None = None

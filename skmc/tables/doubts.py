@@ -9,6 +9,16 @@ from skmc.tables.column import Floats
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
 
+# Words that pandas reads as missing, and that `skmc complete` reads as missing.
+MISSING_WORDS = frozenset(
+    {
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"),
+        *("1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a"),
+        *("nan", "null"),
+    }
+)
+
+
 def doubtful_number(values: Floats) -> tuple[int, str] | None:
     """Find a number that may mark missing cells.
 
@@ -58,7 +68,9 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
 
 
 def doubtful_word(words: list) -> tuple[int, str] | None:
-    """Find a text without a letter or digit, which may mark missing cells.
+    """Find a text that may mark missing cells.
+
+    It is one of `MISSING_WORDS`, or has no letter and no digit.
 
     Parameters
     ----------
@@ -79,6 +91,8 @@ def doubtful_word(words: list) -> tuple[int, str] | None:
     True
     """
     for row, word in enumerate(words):
-        if isinstance(word, str) and word and not any(map(str.isalnum, word)):
+        if isinstance(word, str) and (
+            word.strip() in MISSING_WORDS or not any(map(str.isalnum, word))
+        ):
             return row, f"{word!r} counts as a word"
     return None

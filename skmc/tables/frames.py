@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
+from skmc import base
 from skmc.base import check_names
 from skmc.cells import Container, to_cells
 from skmc.compatibility import safe_indexing
+from skmc.tables.column_type import ColumnType
 from skmc.tables.raw_column import Marks, RawColumn, is_missing, to_list
 
 
@@ -140,15 +145,51 @@ def position_of(X: Any, column: object, parameter: str) -> int:
     -------
     int
     """
-    names = list(getattr(X, "columns", ()))
-    if isinstance(column, (str, tuple)) and column in names:
-        return names.index(column)
-    if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
-        return int(column)
-    raise ValueError(
-        f"{parameter} names column {column!r}, but X has "
-        f"{names or f'{X.shape[1]} columns'}; pass names or positions."
-    )
+    return base.position_of(column, parameter, getattr(X, "columns", ()), X.shape[1])
+
+
+def positions_of(X: Any, columns: Any, parameter: str) -> list[int]:
+    """Find the positions of columns, selected as in `ColumnTransformer`.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    columns : sequence of str, int or bool, str, int, slice, callable, or None
+        Names, positions, or a mask of all columns; a slice of positions, or of names,
+        whose last one is included; or a function of the table that returns one of
+        these, such as `sklearn.compose.make_column_selector`. None selects no column.
+    parameter : str
+        Name of the parameter, for the error.
+
+    Returns
+    -------
+    list of int
+    """
+    n_cols = X.shape[1]
+    if callable(columns):
+        columns = columns(X)
+    if columns is None:
+        return []
+    if isinstance(columns, slice):
+        ends = [columns.start, columns.stop]
+        names = [isinstance(end, str) for end in ends]
+        first, last = (
+            position_of(X, end, parameter) if named else end
+            for end, named in zip(ends, names, strict=True)
+        )
+        return list(range(n_cols))[first : last + names[1] if names[1] else last]
+    if isinstance(columns, (str, int)):
+        columns = [columns]
+    columns = list(columns)
+    if columns and all(isinstance(column, (bool, np.bool_)) for column in columns):
+        if len(columns) != n_cols:
+            raise ValueError(
+                f"{parameter} is a mask of {len(columns)} columns, but X has {n_cols}; "
+                "give one True or False for each column."
+            )
+        return np.flatnonzero(columns).tolist()
+    return [position_of(X, column, parameter) for column in columns]
 
 
 def filled(
@@ -156,6 +197,7 @@ def filled(
     new: Mapping[int, Any],
     missing: np.ndarray,
     kinds: Sequence[str | None],
+    types: Mapping[int, ColumnType] = MappingProxyType({}),
 ) -> Any:
     """Copy a table and fill its missing cells.
 
@@ -169,6 +211,9 @@ def filled(
         True where a cell is missing.
     kinds : sequence of str or None
         Kinds of the columns.
+    types : mapping of int to ColumnType, default={}
+        Types in the fit, for columns of ``X`` whose types cannot hold the values, such
+        as a column without an observed cell.
 
     Returns
     -------
@@ -176,17 +221,19 @@ def filled(
         Table of the type of ``X``.
     """
     if not hasattr(X, "columns"):
-        X = X.copy()
+        others = any(not _is_number(value) for own in new.values() for value in own)
+        X = X.astype(object if others else X.dtype)
         for k, values in new.items():
             X[missing[:, k], k] = values
         numbers = X.dtype.kind == "O" and set(kinds) == {"numeric"}
         return X.astype(float) if numbers else X
     made = {}
     for k, values in new.items():
-        column = column_of(X, k)
+        column, gone = column_of(X, k), missing[:, k]
         whole = np.array(to_list(column), dtype=object)
-        whole[missing[:, k]] = values
-        made[k] = _like(column, whole.tolist(), kinds[k] == "numeric")
+        whole[gone] = values
+        numeric = kinds[k] in ("numeric", None)  # or an empty column, which is zero
+        made[k] = _like(column, whole.tolist(), gone, numeric, types.get(k))
     return _replaced(X, made)
 
 
@@ -261,8 +308,17 @@ def _replaced(X: Any, made: Mapping[int, Any]) -> Any:
     return X
 
 
-def _like(column: Any, values: list[Any], numeric: bool) -> Any:
-    """A Series of new values, with the old dtype if it can represent them."""
+def _like(
+    column: Any,
+    values: list[Any],
+    new: np.ndarray,
+    numeric: bool,
+    in_fit: ColumnType | None,
+) -> Any:
+    """A Series of new values, with the old dtype or that of the fit if it holds them.
+
+    Otherwise, a categorical dtype gets further categories, or the library infers one.
+    """
     cls, dtype = type(column), column.dtype
     polars = hasattr(dtype, "is_numeric")
     integers = dtype.is_integer() if polars else dtype.kind in "iu"
@@ -271,8 +327,64 @@ def _like(column: Any, values: list[Any], numeric: bool) -> Any:
     elif integers:
         arrow = "pyarrow" in str(dtype)
         dtype = None if polars else "double[pyarrow]" if arrow else "Float64"
-    if polars:
+    if not polars and numeric and not isinstance(values[0], Decimal):
+        dtype = float if str(dtype) == "object" else dtype
+    candidates = [dtype, None if in_fit is None else in_fit.dtype(cls)]
+    untyped = str(column.dtype) == "object" and new.all()
+    if untyped and in_fit is not None and in_fit.name != "object":
+        candidates.reverse()
+    known = [getattr(found, "categories", None) for found in candidates]
+    candidates += [_with_categories(found, values) for found in candidates]
+    asked = np.flatnonzero(new).tolist()
+    for candidate, categories in zip(candidates, [*known, None, None], strict=True):
+        if candidate is None or not _has_all(categories, values):
+            continue
+        try:
+            found = _series(column, values, candidate)
+        except (TypeError, ValueError, OverflowError, NotImplementedError):
+            continue
+        held = to_list(found)
+        if all(_is_same(held[i], values[i]) for i in asked):
+            return found
+    return _series(column, values, None)
+
+
+def _series(column: Any, values: list[Any], dtype: Any) -> Any:
+    cls = type(column)
+    if hasattr(column.dtype, "is_numeric"):  # polars
         return cls(column.name, values, dtype=dtype, strict=False)
-    if numeric and str(dtype) == "object" and not isinstance(values[0], Decimal):
-        dtype = float
     return cls(values, index=column.index, name=column.name, dtype=dtype)
+
+
+def _has_all(categories: Any, values: list[Any]) -> bool:
+    """Whether values are categories; a dtype without these has all."""
+    known = None if categories is None else set(categories)
+    return known is None or all(is_missing(v) or v in known for v in values)
+
+
+def _with_categories(dtype: Any, values: list[Any]) -> Any:
+    """A categorical dtype of pandas with further values, None for other dtypes."""
+    if not hasattr(dtype, "ordered"):
+        return None
+    whole = dict.fromkeys(
+        [*dtype.categories, *(v for v in values if not is_missing(v))]
+    )
+    return type(dtype)(list(whole), dtype.ordered)
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (Real, Decimal))
+    return number and not isinstance(value, (bool, np.bool_))
+
+
+def _is_same(held: Any, value: Any) -> bool:
+    """Whether a dtype has kept a value, possibly with another precision."""
+    for kind in (dt.timedelta, dt.date):  # a datetime is a date, too
+        if isinstance(held, kind):
+            return isinstance(value, kind)
+    if _is_number(held):
+        whole = isinstance(held, (int, np.integer))
+        return (
+            _is_number(value) and not is_missing(held) and (not whole or held == value)
+        )
+    return isinstance(held, type(value)) and bool(held == value)

@@ -47,7 +47,7 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
         Completer of tables, which is not cloned. With fewer cells, columns of
         categories might not be recognized: the parameter ``categorical`` is set to
         them, and a `TakesTables` is fitted to the matrix that represents the table.
-        Empty columns are kept.
+        Empty columns are kept, and no columns are added.
     source : Source
         The table.
     numbers : ndarray of shape (n_rows, n_columns)
@@ -75,10 +75,15 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
 
 def _part(completer: Any, source: Source, numbers: np.ndarray) -> Any:
     """The table without hidden cells, which the completer is set to read alike."""
-    kinds = source.table.kinds
+    kinds, left = source.table.kinds, source.table.left
+    if hasattr(completer, "add_indicator"):
+        completer.set_params(add_indicator=False)
     if hasattr(completer, "categorical"):
         categorical = [k for k, kind in enumerate(kinds) if kind == "categorical"]
-        completer.set_params(categorical=categorical, keep_empty_features=True)
+        chosen = [k for k, kind in enumerate(kinds) if not (kind or k in left)]
+        completer.set_params(
+            categorical=categorical, passthrough=chosen, keep_empty_features=True
+        )
     hidden = np.isnan(numbers) & np.array([kind is not None for kind in kinds])
     return without(source.X, hidden)
 

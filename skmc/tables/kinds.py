@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from skmc.base import bounds_of
 from skmc.cells import LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
-from skmc.tables.frames import position_of
+from skmc.tables.empty import Empty
+from skmc.tables.frames import position_of, positions_of
 from skmc.tables.levels import Categorical, Ordinal, codes, sorted_levels
 from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import RawColumn
@@ -24,7 +26,8 @@ from skmc.tables.raw_column import RawColumn
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
 NO_CELL = "no observed cell"
-Columns = Sequence[str | int]
+# Names, positions, a mask, a slice, or a function of the table that selects columns.
+Columns = Sequence[str | int | bool] | str | int | slice | Callable[[Any], Any]
 
 
 class CannotComplete(Exception):
@@ -51,8 +54,10 @@ class Rules:
         Levels of columns, lowest first, by position.
     passthrough : collection of int
         Positions of columns that are not completed.
-    low, high : mapping of int to float
-        Bounds by position of the column, which replace the observed range.
+    low, high : ndarray of shape (n_cols,)
+        Bounds of numbers, which replace the observed range; NaN where there is none.
+    bounded : collection of int
+        Positions of the columns whose bounds were given by name.
     min_frequency : float
         Smallest share of the rows in which a category occurs.
     like_observed : bool
@@ -62,8 +67,9 @@ class Rules:
     categorical: Collection[int]
     ordinal: Mapping[int, tuple[Any, ...]]
     passthrough: Collection[int]
-    low: Mapping[int, float]
-    high: Mapping[int, float]
+    low: np.ndarray
+    high: np.ndarray
+    bounded: Collection[int] = ()
     min_frequency: float = 0.01
     like_observed: bool = True
 
@@ -97,8 +103,11 @@ class Rules:
         Raises
         ------
         ValueError
-            A column does not exist, or two of the parameters name it.
+            A column does not exist, two of the parameters name it, or its bounds
+            contradict each other.
         """
+        names = getattr(X, "columns", ())
+        low, high = bounds_of(min_value, max_value, names, X.shape[1])
         ordinal = ordinal or {}
         named = {
             "categorical": categorical,
@@ -106,21 +115,29 @@ class Rules:
             "passthrough": passthrough,
         }
         chosen = {
-            name: {position_of(X, c, name): c for c in (() if some is None else some)}
-            for name, some in named.items()
+            name: set(positions_of(X, some, name)) for name, some in named.items()
+        }
+        levels = {
+            position_of(X, c, "ordinal"): tuple(own) for c, own in ordinal.items()
         }
         for first, second in combinations(chosen, 2):
-            if both := chosen[first].keys() & chosen[second].keys():
+            if both := chosen[first] & chosen[second]:
                 raise ValueError(
                     f"column {min(both)} is in {first} and in {second}; list it in one "
                     "of them."
                 )
         return cls(
             categorical=chosen["categorical"],
-            ordinal={k: tuple(ordinal[c]) for k, c in chosen["ordinal"].items()},
+            ordinal=levels,
             passthrough=chosen["passthrough"],
-            low=_bounds(X, min_value, "min_value"),
-            high=_bounds(X, max_value, "max_value"),
+            low=low,
+            high=high,
+            bounded={
+                position_of(X, column, "min_value or max_value")
+                for given in (min_value, max_value)
+                if isinstance(given, Mapping)
+                for column in given
+            },
             **others,
         )
 
@@ -150,7 +167,9 @@ class Rules:
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
-            return None, NO_CELL
+            if k in self.ordinal or k in self.categorical:
+                return None, NO_CELL
+            return Empty.of(raw, self.low[k], self.high[k]), NO_CELL
         levels = self.ordinal.get(k)
         if levels is None and getattr(raw.dtype, "ordered", False):
             levels = raw.dtype.categories
@@ -166,7 +185,7 @@ class Rules:
         if raw.numeric:
             return self._numeric(raw, k), ""
         try:
-            dates = Dates.describe(raw, lambda counts: self._like(counts, -1))
+            dates = Dates.describe(raw, self._like)
         except NotDates as problem:
             return None, str(problem)
         if dates is not None:
@@ -180,7 +199,11 @@ class Rules:
                 f"{raw.label} holds {min(unknown, key=str)!r}, which is not among its "
                 f"levels {list(levels)}; add it to ordinal"
             )
-        return Ordinal.of(codes(raw.seen, levels), levels, raw.seen_weights)
+        positions = codes(raw.seen, levels)
+        admitted = None
+        if self.like_observed:
+            admitted = tuple(np.unique(positions).tolist())
+        return Ordinal.of(positions, levels, raw.seen_weights, admitted)
 
     def _numeric(self, raw: RawColumn, k: int) -> Numeric:
         values = raw.floats
@@ -201,23 +224,19 @@ class Rules:
         ]
         return Numeric.of(
             observed,
-            self._like(observed[:, None], k),
+            self._like(observed[:, None], self.low[k], self.high[k]),
             raw.seen_weights,
             exponent=min(exponents, default=None),
         )
 
-    def _like(self, values: np.ndarray, k: int) -> LikeObserved | None:
-        low, high = self.low.get(k), self.high.get(k)
-        like = LikeObserved.of(values, low, high)
+    def _like(
+        self, values: np.ndarray, low: float = np.nan, high: float = np.nan
+    ) -> LikeObserved | None:
         if self.like_observed:
-            return like
-        if low is None and high is None:
+            return LikeObserved.of(values, low, high)
+        if np.isnan(low) and np.isnan(high):
             return None
-        return LikeObserved(
-            np.array([np.nan]),
-            like.low if low is not None else np.array([-np.inf]),
-            like.high if high is not None else np.array([np.inf]),
-        )
+        return LikeObserved.within(np.array([low]), np.array([high]))
 
     def _words(self, raw: RawColumn) -> tuple[Column | None, str]:
         if odd := _odd(raw.seen):
@@ -252,18 +271,3 @@ class Rules:
 
 def _odd(seen: list[Any]) -> list[Any]:
     return [v for v in seen if not isinstance(v, (str, Real, Decimal, np.bool_))]
-
-
-def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
-    """Bounds by position of the column; None and NaN do not bound."""
-    if not isinstance(given, Mapping):
-        limits = np.asarray(given, float)
-        if limits.shape not in ((), (X.shape[1],)):
-            raise ValueError(
-                f"{parameter} has shape {limits.shape}, but X has {X.shape[1]} "
-                "columns; give one number, one for each column, or a dict by name."
-            )
-        whole = np.broadcast_to(limits, X.shape[1])
-        given = dict(enumerate(whole.tolist()))
-    bounds = {position_of(X, c, parameter): float(v) for c, v in given.items()}
-    return {k: bound for k, bound in bounds.items() if not np.isnan(bound)}

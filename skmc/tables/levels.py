@@ -46,13 +46,21 @@ class Ordinal(Standardized, Levels):
         Mean of the observed positions.
     deviation : float
         Standard deviation of the observed positions; 1 where it is 0.
+    admitted : tuple of float or None, default=None
+        Positions of the levels that completions may have, in ascending order; None
+        admits all.
     """
 
-    kind: ClassVar[str] = "ordinal"
+    kind: ClassVar[str | None] = "ordinal"
+    admitted: tuple[float, ...] | None = None
 
     @classmethod
     def of(
-        cls, codes: Floats, levels: tuple[Any, ...], weights: Floats | None = None
+        cls,
+        codes: Floats,
+        levels: tuple[Any, ...],
+        weights: Floats | None = None,
+        admitted: tuple[float, ...] | None = None,
     ) -> Ordinal:
         """Describe a column by its observed levels.
 
@@ -64,16 +72,23 @@ class Ordinal(Standardized, Levels):
             Levels, lowest first.
         weights : ndarray of shape (n_observed,) or None, default=None
             Weight of each of them.
+        admitted : tuple of float or None, default=None
+            Positions that completions may have.
 
         Returns
         -------
         Ordinal
         """
         mean, deviation = moments(codes, weights)
-        return cls(levels, mean, deviation or 1.0)
+        return cls(levels, mean, deviation or 1.0, admitted)
 
     def rounded(self, values: Floats) -> Floats:
-        return np.rint(values).clip(0, len(self.levels) - 1)
+        if self.admitted is None:
+            return np.rint(values).clip(0, len(self.levels) - 1)
+        admitted = np.array(self.admitted)
+        between = (admitted[1:] + admitted[:-1]) / 2
+        nearest: Floats = admitted[np.searchsorted(between, values)]
+        return np.where(np.isnan(values), np.nan, nearest)
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / max(len(self.levels) - 1, 1)
@@ -97,7 +112,7 @@ class Categorical(Levels):
         Square root of the total variance of the one-hot columns; 1 where it is 0.
     """
 
-    kind: ClassVar[str] = "categorical"
+    kind: ClassVar[str | None] = "categorical"
     shares: Floats
     deviation: float
 

@@ -31,7 +31,7 @@ class Numeric(Standardized):
         Smallest exponent of `decimal.Decimal` values, None if the column has others.
     """
 
-    kind: ClassVar[str] = "numeric"
+    kind: ClassVar[str | None] = "numeric"
     span: float
     like: LikeObserved | None = None
     exponent: int | None = None
@@ -67,6 +67,24 @@ class Numeric(Standardized):
             return cls(float(values[0]), 1.0, 1.0, like, **others)
         mean, deviation = moments(values, weights)
         return cls(mean, deviation or 1.0, span, like, **others)
+
+    def standardized(self, low: float, high: float) -> tuple[float, float]:
+        """Bounds of the values of the matrix that are rounded into some bounds.
+
+        Parameters
+        ----------
+        low, high : float
+            Bounds of the column, NaN where there is none.
+
+        Returns
+        -------
+        low, high : float
+        """
+        half = 0.0
+        if self.like is not None and not np.isnan(self.like.decimals[0]):
+            half = 0.5 * 10.0 ** -self.like.decimals[0]
+        low, high = low - half - self.mean, high + half - self.mean
+        return low / self.deviation, high / self.deviation
 
     def read(self, raw: RawColumn) -> Floats:
         return raw.floats.astype(float)

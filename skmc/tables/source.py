@@ -94,6 +94,22 @@ class Source:
             fill &= self.table.measured
         return self.table.write(self.X, numbers, fill)
 
+    def ends(self, matrix: np.ndarray) -> np.ndarray:
+        """Return one end of intervals of the numbers, from that of the matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Ends of intervals of the cells of the matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            Observed numbers are ends themselves; NaN in columns that are not numbers.
+        """
+        ends = np.where(self.missing, self.table.decode(matrix), self.numbers)
+        return np.where(self.table.numeric, ends, np.nan)
+
     def deviations(self, matrix: np.ndarray) -> Any:
         """Return standard deviations of the cells, from those of the matrix.
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from skmc.base import BaseCompleter
-from skmc.cells import Container
+from skmc.cells import Container, LikeObserved
 from skmc.tables.column import Column
+from skmc.tables.column_type import ColumnType
 from skmc.tables.frames import filled, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
 from skmc.tables.levels import Calibration, Categorical
+from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import Marks, marks_of
 
 
@@ -31,11 +33,17 @@ class Table:
         chose are not included.
     marks : tuple, default=()
         Values that mark missing cells.
+    limits : dict of int to tuple of float, default={}
+        Bounds of columns of numbers that the caller has chosen, by position.
+    types : dict of int to ColumnType, default={}
+        Types of the columns of a data frame, by position.
     """
 
     columns: list[Column | None]
     left: dict[int, str]
     marks: Marks = ()
+    limits: dict[int, tuple[float, float]] = field(default_factory=dict)
+    types: dict[int, ColumnType] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -72,20 +80,51 @@ class Table:
         rules, marks = Rules.of(X, **choices), marks_of(missing_values)
         found: list[Any] = []
         left, problems = {}, []
-        for k, raw in enumerate(raw_columns(X, marks, weights)):
+        raws = raw_columns(X, marks, weights)
+        for k, raw in enumerate(raws):
             try:
                 column, reason = rules.column(raw, k)
             except CannotComplete as problem:
                 problems.append(str(problem))
                 continue
             found.append(column)
+            if k in rules.bounded and column and column.kind not in ("numeric", None):
+                problems.append(
+                    f"min_value or max_value names {raw.label}, which has no numbers "
+                    f"but is {column.kind}; leave it out"
+                )
             if reason:
                 left[k] = reason
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
         if cls(found, left).only_numbers:  # the completer scales these
-            found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
-        return cls(found, left, marks)
+            found = [
+                replace(c, mean=0.0, deviation=1.0) if _is_numeric(c) else c
+                for c in found
+            ]
+        ends = zip(rules.low.tolist(), rules.high.tolist(), strict=True)
+        limits = {k: own for k, own in enumerate(ends) if _is_numeric(found[k])}
+        types = {}
+        if hasattr(X, "columns"):
+            types = {k: ColumnType.of(raw.dtype) for k, raw in enumerate(raws)}
+        return cls(found, left, marks, limits, types)
+
+    @property
+    def bounds(self) -> LikeObserved | None:
+        """Bounds of the columns of the matrix in which draws are truncated.
+
+        Values that are rounded to the bound are within it. None if there are none.
+        """
+        low, high = [], []
+        for k, column in self.used:
+            ends = self.limits.get(k, (np.nan, np.nan))
+            if isinstance(column, Numeric):
+                ends = column.standardized(*ends)
+            low += [ends[0]] * column.width
+            high += [ends[1]] * column.width
+        if np.isnan([*low, *high]).all():
+            return None
+        return LikeObserved.within(np.array(low), np.array(high))
 
     @property
     def used(self) -> list[tuple[int, Column]]:
@@ -114,7 +153,7 @@ class Table:
 
     @property
     def empty(self) -> list[int]:
-        """Positions of columns without an observed cell, which are not completed."""
+        """Positions of columns without an observed cell, of which nothing is known."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     @property
@@ -179,6 +218,10 @@ class Table:
         """
         own = clone(completer)
         own._first_columns = self.first_columns
+        own._table_bounds = self.bounds
+        # The bounds of the table replace its own.
+        named = {"min_value", "max_value"} & {*own.get_params(deep=False)}
+        own.set_params(**dict.fromkeys(named))
         if hasattr(own, "_represented"):
             own._represented = self
         if not self.only_numbers and own.get_params().get("scaling") == "auto":
@@ -204,7 +247,8 @@ class Table:
         missing = np.zeros(X.shape, bool)
         raws = raw_columns(X, self.marks)
         for k, column in self.used:
-            numbers[:, k], missing[:, k] = column.read(raws[k]), raws[k].missing
+            numbers[:, k] = column.read(raws[k])
+            missing[:, k] = raws[k].missing & column.fills(raws[k])
         return numbers, missing
 
     def encode(self, numbers: np.ndarray) -> np.ndarray:
@@ -298,4 +342,8 @@ class Table:
             for k, column in self.used
             if missing[:, k].any()
         }
-        return filled(X, new, missing, self.kinds)
+        return filled(X, new, missing, self.kinds, self.types)
+
+
+def _is_numeric(column: Column | None) -> bool:
+    return column is not None and column.kind == "numeric"

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import (
-    BaseCompleter,
     Estimator,
     KeepsEmpty,
+    TakesBounds,
+    bounds_of,
     warn_of_empty_columns,
     warn_user,
 )
@@ -20,6 +21,7 @@ from skmc.compatibility import StrOptions, safe_indexing
 from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.errors import errors
 from skmc.tables.frames import as_table, raw_columns
+from skmc.tables.indicator import indicator_for, with_indicator
 from skmc.tables.reading import table_for
 from skmc.tables.source import Source
 from skmc.tables.table import Table
@@ -54,12 +56,14 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "MixedCompleter completes columns nevertheless that are listed in "
             "categorical."
         )
-    kept = (
-        "left empty; if a later step of a pipeline accepts no missing values, set "
-        f"keep_empty_features=False of {type(completer).__name__}, which drops such "
-        "columns"
-    )
-    warn_of_empty_columns(completer, np.array(empty, int), names, kept)
+    remedy = f"; set keep_empty_features=False of {type(completer).__name__} to drop"
+    zeros = [k for k in empty if table.columns[k] is not None]
+    others = [k for k in empty if table.columns[k] is None]
+    for columns_of, kept in (
+        (zeros, f"filled with 0{remedy} such columns"),
+        (others, f"left empty, as words and dates have no zero{remedy} such columns"),
+    ):
+        warn_of_empty_columns(completer, np.array(columns_of, int), names, kept)
     if reasons:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "
@@ -67,15 +71,16 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "categorical, and is silent if they are listed in passthrough."
         )
     if doubts := _doubts(X, table):
+        marks = list(dict.fromkeys(doubts.values()))
         warn_user(
-            "Some cells may mark missing ones; if they do, replace them with NaN: "
-            f"{'; '.join(doubts)}."
+            "Some cells may mark missing ones; if they do, replace them with NaN, or "
+            f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}."
         )
 
 
-def _doubts(X: Container, table: Table) -> list[str]:
-    """Find the first doubtful cell of each column that is completed."""
-    said = []
+def _doubts(X: Container, table: Table) -> dict[str, Any]:
+    """Find the first doubtful cell of each column: a description, and its value."""
+    said = {}
     raws = raw_columns(X, table.marks)
     for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
         found = None
@@ -85,7 +90,7 @@ def _doubts(X: Container, table: Table) -> list[str]:
             cells = zip(raw.values, raw.missing, strict=True)
             found = doubtful_word([None if gone else word for word, gone in cells])
         if found is not None:
-            said.append(f"{raw.label}, row {found[0]}: {found[1]}")
+            said[f"{raw.label}, row {found[0]}: {found[1]}"] = raw.values[found[0]]
     return said
 
 
@@ -108,7 +113,7 @@ def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
     return [k for k in range(len(table.columns)) if k not in dropped]
 
 
-class TakesTables(BaseCompleter):
+class TakesTables(TakesBounds):
     """Base class of completers that encode columns which are not numbers.
 
     Subclasses complete the matrix that represents such a table, see
@@ -130,9 +135,21 @@ class TakesTables(BaseCompleter):
     def _of_table(self, given: Given) -> dict[str, Any]:
         """Fitted attributes of a table, or of a matrix without a table."""
         if given.source is not None:
-            return {"_table": given.source.table, "_like": None}
-        like = LikeObserved.of(given.matrix) if self.like_observed is True else None
-        return {"_table": None, "_like": like}
+            bounds = given.source.table.bounds
+            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+            if self.add_indicator:
+                found["indicator_"] = indicator_for(given.source.X)
+            return found
+        like = bounds = self._bounds_of(given.matrix.shape[1])
+        if self.like_observed is True:
+            low, high = bounds_of(
+                self.min_value,
+                self.max_value,
+                getattr(self, "feature_names_in_", ()),
+                given.matrix.shape[1],
+            )
+            like = LikeObserved.of(given.matrix, low, high)
+        return {"_table": None, "_bounds": bounds, "_like": like}
 
     def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
@@ -166,11 +183,6 @@ class TakesTables(BaseCompleter):
         return self._first_of_cells(given.matrix.shape[1])
 
     def _described(self, X: Container) -> Table:
-        if self.add_indicator:
-            raise ValueError(
-                "add_indicator is for matrices, and X has columns that are not numbers;"
-                " append the columns of sklearn.impute.MissingIndicator."
-            )
         table = table_for(self, X)
         warn_of_columns(self, X, table)
         return table
@@ -181,6 +193,15 @@ class TakesTables(BaseCompleter):
         written = source.completed(source.table.decode(completed))
         return safe_indexing(written, kept_columns(self, source.table), axis=1)
 
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        if source is None:
+            return super()._answer(source, cells, values)
+        written = self._written(source, self._completed(cells, values))
+        if not self.add_indicator:
+            return written
+        names = Estimator.get_feature_names_out(self)
+        return with_indicator(written, source.X, self.indicator_, names)
+
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
     ) -> np.ndarray:
@@ -188,7 +209,7 @@ class TakesTables(BaseCompleter):
         if self._table is None:
             return super().get_feature_names_out(input_features)
         names = Estimator.get_feature_names_out(self, input_features)
-        return names[kept_columns(self, self._table)]
+        return self._with_flags(names, names[kept_columns(self, self._table)])
 
     def score(self, X: Container, y: object = None) -> float:
         check_is_fitted(self)

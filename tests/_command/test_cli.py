@@ -1317,3 +1317,12 @@ def test_years_are_times(run, tmp_path):
     found = pd.read_csv(tmp_path / "out.csv")
     assert abs(found["a"][5] - 25) < 5
     assert (found["year"] == years["year"]).all()
+
+
+def test_digits_with_leading_zeros_are_texts(tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    codes = ["01000", "20000"] * 10
+    lines = [f"{code},{code[0]}.5" for code in codes]
+    source.write_text("\n".join(["zip,x", *lines, ",2.5"]))
+    assert main(["complete", str(source), str(target)]) in (0, None)
+    assert target.read_text().splitlines()[-1] == "20000,2.5"

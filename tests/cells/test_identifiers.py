@@ -171,3 +171,11 @@ def test_the_bayesian_factorization_accepts_identifiers(table):
     with pytest.warns(UserWarning, match="rows has 1 .* 'nobody'; they have no devia"):
         std = completer.predict_entries_std(["nobody", "u3"], [95, 95])
     assert np.isnan(std[0]) and std[1] > 0
+
+
+@pytest.mark.parametrize("labels", [["1", 1, 2], [1, "1", 2], ["a", 1, "1"]])
+def test_a_text_and_a_number_are_no_common_identifier(labels):
+    for column in (labels, np.array(labels, object), pd.Series(labels, dtype=object)):
+        table = {"user": column, "film": [1, 2, 3], "stars": [1.0, 2.0, 3.0]}
+        with pytest.raises(ValueError, match=r"user has both .*1.* and .*1.*same"):
+            Entries.from_frame(table, "user", "film", "stars")

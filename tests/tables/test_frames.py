@@ -201,8 +201,8 @@ def test_a_completer_of_matrices_takes_tables(tmp_path):
     pd.testing.assert_frame_equal(pandas, completed)
     completer.fit(table[["x", "y"]].to_numpy())  # and matrices again
     assert completer.transform(table[["x", "y"]].to_numpy()).shape == (N, 2)
-    with pytest.raises(ValueError, match="add_indicator is for matrices"):
-        TableMeans(add_indicator=True).fit(table)
+    flagged = TableMeans(add_indicator=True).fit_transform(table)
+    assert list(flagged) == [*table, *(f"missingindicator_{c}" for c in table)]
     rows = table.astype(object).where(table.notna(), None)
     objects = TableMeans().fit_transform(rows.to_numpy())
     assert objects[:, 2].tolist() == completed["kind"].tolist()

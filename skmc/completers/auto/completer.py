@@ -99,6 +99,7 @@ class AutoCompleter(TakesTables):
     random_state : int, RandomState instance or None, default=None
         Seed of the parts, and of all candidates except those of a mapping.
     {like_observed}
+    {bounds}
     {reading}
 
     Attributes
@@ -256,16 +257,16 @@ class AutoCompleter(TakesTables):
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        cells = self._read(X, reset=False)
+        cells, source = self._read_rows(X, reset=False)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
-        center = np.where(np.isnan(cells), self._model_values(cells), cells)
-        half[~np.isnan(cells)] = 0.0
-        return self._bound(center - half), self._bound(center + half)
-
-    def _bound(self, matrix: np.ndarray) -> np.ndarray:
+        center = self._model_values(cells)
+        low, high = center - half, center + half
         if self._like is not None:
-            matrix = self._like.apply(matrix)
-        return matrix if self._table is None else self._table.numbers(matrix)
+            low, high = self._like.apply(low), self._like.apply(high)
+        if source is None:
+            known = ~np.isnan(cells)
+            return np.where(known, cells, low), np.where(known, cells, high)
+        return source.ends(low), source.ends(high)
 
     @property
     def leaderboard_(self) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator
@@ -18,7 +19,7 @@ from skmc.completers.series._score import score
 from skmc.completers.series._table import TimeTable
 from skmc.loop import FitTasks
 from skmc.parameters import Count, Seed
-from skmc.tables import as_table, with_tables
+from skmc.tables import as_table, indicator_for, with_indicator, with_tables
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
 
@@ -82,6 +83,9 @@ class SeriesCompleter(Estimator):
         deviation. None leaves them, and minimizes the squared error in their unit.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
 
     Attributes
     ----------
@@ -95,6 +99,8 @@ class SeriesCompleter(Estimator):
         Root mean squared error on the held-out cells, of weights that are fitted to
         others; in standard deviations if the series are standardized. Gaps and ends
         have the shares that they have of the missing cells.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
@@ -164,6 +170,7 @@ class SeriesCompleter(Estimator):
     causal: bool = False
     scaling: Literal["auto", "columns"] | None = "auto"
     random_state: Seed = None
+    add_indicator: bool = False
 
     periods_: list[int] = field(init=False)
     weights_: dict[str, np.ndarray] = field(init=False)
@@ -199,6 +206,7 @@ class SeriesCompleter(Estimator):
         table = TimeTable.read(X, self.time, self.unit)
         with FitTasks(self, X, y, None) as tasks:
             self._fitted = FittedSeries.fit(self, table, tasks)
+        self.indicator_ = indicator_for(X) if self.add_indicator else None
         self.periods_ = self._fitted.periods
         self.error_, self.weights_ = self._fitted.error, self._fitted.weights
         return self
@@ -215,10 +223,34 @@ class SeriesCompleter(Estimator):
         -------
         DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
             Observed cells and columns that are not series are unchanged. Cells of gaps
-            that are longer than ``max_gap`` stay missing.
+            that are longer than ``max_gap`` stay missing. Columns of ``add_indicator``
+            follow.
         """
         table, values, _, _ = self._predict(X)
-        return table.completed(values)
+        completed = table.completed(values)
+        if not self.add_indicator:
+            return completed
+        names = super().get_feature_names_out()
+        return with_indicator(completed, table.X, self.indicator_, names)
+
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of ``X``. None stands for the names seen in `fit`, or
+            ``x0``, ``x1`` ...
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        names = super().get_feature_names_out(input_features)
+        return self._with_flags(names, names)
 
     def predict_std(self, X: Container) -> Any:
         """Standard deviation of the cells that `transform` returns.

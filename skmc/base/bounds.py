@@ -1,0 +1,143 @@
+"""Bounds of the values of completed cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
+from typing import Annotated, Any
+
+import numpy as np
+
+from skmc.base.completer import BaseCompleter
+from skmc.cells import Container, Given, LikeObserved
+
+# A number for all columns, by name, or for each column.
+Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
+Limits = float | Mapping[Any, Any] | Values | None
+
+
+class TakesBounds(BaseCompleter):
+    """Base class of completers of tables, whose completions and draws can be bounded.
+
+    Completions are clipped. Draws are truncated: `sample` draws cells outside of the
+    bounds again.
+
+    Parameters
+    ----------
+    {bounds}
+    {reading}
+    """
+
+    _: KW_ONLY
+    min_value: Limits = None
+    max_value: Limits = None
+
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
+        given = super()._given(X, known)
+        if given.source is None:
+            self._bounds_of(given.statistics.shape[1])  # raises an error
+        return given
+
+    def _bounds_of(self, n_cols: int) -> LikeObserved | None:
+        names = getattr(self, "feature_names_in_", ())
+        low, high = bounds_of(self.min_value, self.max_value, names, n_cols)
+        if np.isnan(low).all() and np.isnan(high).all():
+            return super()._bounds_of(n_cols)
+        return LikeObserved.within(low, high)
+
+
+def bounds_of(
+    min_value: Limits, max_value: Limits, names: Sequence[Any], n_cols: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read the bounds of each column.
+
+    Parameters
+    ----------
+    min_value, max_value : float, array-like of shape (n_cols,), dict or None
+        Parameters of a completer. A dict has the names or positions of columns.
+    names : sequence
+        Names of the columns; empty if they have none.
+    n_cols : int
+        Number of columns.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_cols,)
+        Bounds; NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        A bound is no number or names no column, or the bounds of a column contradict
+        each other.
+    """
+    low = _limits(min_value, "min_value", names, n_cols)
+    high = _limits(max_value, "max_value", names, n_cols)
+    if (low > high).any():
+        k = int((low > high).argmax())
+        name = f"column {k}" + (f" ({names[k]!r})" if len(names) else "")
+        raise ValueError(
+            f"min_value={low[k]:g} of {name} is above max_value={high[k]:g}; exchange "
+            "or correct them."
+        )
+    return low, high
+
+
+def _limits(
+    given: Limits, parameter: str, names: Sequence[Any], n_cols: int
+) -> np.ndarray:
+    found = np.full(n_cols, np.nan)
+    if given is None:
+        return found
+    by_column = given if isinstance(given, Mapping) else {}
+    try:
+        if isinstance(given, Mapping):
+            limits = np.array([*given.values()], float)
+        else:
+            limits = np.asarray(given, float)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(
+            f"{parameter}={given!r} must have numbers; give NaN, or no entry in a dict,"
+            " to columns without a bound."
+        ) from problem
+    if by_column:
+        places = [position_of(column, parameter, names, n_cols) for column in by_column]
+        found[places] = limits
+    elif limits.shape in ((), (n_cols,)):
+        found[:] = limits
+    elif not isinstance(given, Mapping):
+        raise ValueError(
+            f"{parameter} has shape {limits.shape}, but X has {n_cols} columns; give "
+            "one number, one for each column, or a dict by name."
+        )
+    return found
+
+
+def position_of(column: Any, parameter: str, names: Sequence[Any], n_cols: int) -> int:
+    """Find the position of a column that a parameter names.
+
+    Parameters
+    ----------
+    column : str or int
+        Name or position.
+    parameter : str
+        Name of the parameter, for the error.
+    names : sequence
+        Names of the columns; empty if they have none.
+    n_cols : int
+        Number of columns.
+
+    Returns
+    -------
+    int
+    """
+    names = list(names)
+    if isinstance(column, (str, tuple)) and column in names:
+        return names.index(column)
+    number = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+    if number and 0 <= column < n_cols:
+        return int(column)
+    raise ValueError(
+        f"{parameter} names column {column!r}, but X has "
+        f"{names or f'{n_cols} columns'}; pass names or positions."
+    )
