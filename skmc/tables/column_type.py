@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,22 +64,19 @@ class ColumnType:
             None lets the library infer it, if it has no such type.
         """
         name, _, parameters = self.name.partition("(")
-        if cls.__module__.startswith("polars"):
-            import polars
-
+        library = sys.modules[cls.__module__.partition(".")[0]]
+        if library.__name__ == "polars":
             if self.categories is not None:
-                return polars.Enum(list(self.categories))
-            return None if parameters else getattr(polars, name, None)
-        import pandas
-
+                return library.Enum(list(self.categories))
+            return None if parameters else getattr(library, name, None)
         if self.categories is not None:
-            return pandas.CategoricalDtype(list(self.categories), self.ordered)
+            return library.CategoricalDtype(list(self.categories), self.ordered)
         try:
             if self.name.endswith(OF_ARROW):  # pandas reads "string" as its own type
                 import pyarrow
 
                 alias = self.name.removesuffix(OF_ARROW)
-                return pandas.ArrowDtype(pyarrow.type_for_alias(alias))
-            return pandas.api.types.pandas_dtype(self.name)
+                return library.ArrowDtype(pyarrow.type_for_alias(alias))
+            return library.api.types.pandas_dtype(self.name)
         except (TypeError, ValueError, NotImplementedError):  # parameters of Arrow's
             return None
