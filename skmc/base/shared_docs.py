@@ -37,7 +37,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "optional",
         """\
         Features of the rows. If ``X`` has identifiers, the lines of a DataFrame are
-        found by its index, and identifiers that only it has are rows without a cell.""",
+        found by its index. Identifiers that only it has are rows without a cell.""",
     ),
     "col_features": (
         "as row_features, of shape (n_features, p), optional",
@@ -45,7 +45,8 @@ DESCRIPTIONS: dict[str, Description] = {
         Features of the columns.""",
     ),
     "row_graph": (
-        "array, DataFrame or SciPy sparse matrix of shape (n_samples, n_samples), optional",
+        "array, DataFrame or SciPy sparse matrix of shape (n_samples, n_samples), "
+        "optional",
         """\
         Symmetric weights >= 0 between rows that resemble each other. The diagonal is
         ignored. The index and columns of a DataFrame are used as for features.""",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, Outcome, fit_with_sides, sample
@@ -20,7 +21,7 @@ from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
 from skmc.loop import FitTasks
 from skmc.parameters import Positive, Seed
-from skmc.tables import TakesTables, has_words, numeric_deviations
+from skmc.tables import TakesTables, has_words, numeric_deviations, with_tables
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
@@ -200,6 +201,9 @@ class AutoCompleter(TakesTables):
             outcome = fit_stack(self, given, tasks)
         outcome.attributes |= self._of_table(given)
         return outcome
+
+    def __sklearn_tags__(self) -> Tags:
+        return with_tables(super().__sklearn_tags__())
 
     sample = sample
 
