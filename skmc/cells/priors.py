@@ -195,10 +195,8 @@ class Priors:
         Priors
         """
         m, n = self.shape
-        per_row, per_col = (
-            np.bincount(rows, minlength=m),
-            np.bincount(cols, minlength=n),
-        )
+        per_row = np.bincount(rows, minlength=m)
+        per_col = np.bincount(cols, minlength=n)
         return replace(
             self,
             mean=len(rows) / (m * n),
@@ -221,6 +219,20 @@ class Priors:
         varies: np.ndarray = np.isnan(self.constant)
         return varies
 
+    def informative(self, cells: np.ndarray) -> np.ndarray:
+        """Find the cells that say something about their row.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows, NaN where a cell is missing.
+
+        Returns
+        -------
+        bool ndarray of shape (k, n_cols)
+        """
+        return cells > 0 if self.counts else ~np.isnan(cells)
+
     def fill(
         self, cells: np.ndarray, completed: np.ndarray, *, of_fit: bool = False
     ) -> np.ndarray:
@@ -242,7 +254,7 @@ class Priors:
         -------
         ndarray of shape (k, n_cols)
         """
-        observed = cells > 0 if self.counts else ~np.isnan(cells)
+        observed = self.informative(cells)
         empty_rows = ~observed.any(1) & (not self.informed_rows)
         if not (empty_rows.any() or self.empty_cols.any()):
             return completed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,9 +26,6 @@ from skmc.cells import (
     to_cells,
 )
 from skmc.linalg import in_threads, matmul, threads_for
-
-if TYPE_CHECKING:
-    from skmc.base import IterativeCompleter
 
 BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
@@ -279,7 +276,7 @@ def contributions(
 
 
 def _largest(
-    completer: IterativeCompleter,
+    completer: Any,
     axis: int,
     n_asked: int,
     n: int,
@@ -326,7 +323,7 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def _positions(
-    completer: IterativeCompleter,
+    completer: Any,
     axis: int,
     wanted: ArrayLike,
     name: str,
@@ -340,7 +337,7 @@ def _positions(
 
 
 def _rows_of_fit(
-    completer: IterativeCompleter, users: ArrayLike, exclude_seen: bool
+    completer: Any, users: ArrayLike, exclude_seen: bool
 ) -> tuple[int, Callable[[slice], Block]]:
     """Number of the selected rows of the fit, and a function of blocks."""
     fitted = cast(RowModels, completer._fitted)
@@ -353,9 +350,7 @@ def _rows_of_fit(
     return len(rows), of_block
 
 
-def _new_rows(
-    completer: IterativeCompleter, users: Ratings
-) -> tuple[int, Callable[[slice], Block]]:
+def _new_rows(completer: Any, users: Ratings) -> tuple[int, Callable[[slice], Block]]:
     """Number of new rows, and a function of blocks."""
     priors = completer._priors
     rows, cols, values, n_rows = _read_ratings(completer, users)
@@ -380,7 +375,7 @@ def _new_rows(
 
 
 def _read_ratings(
-    completer: IterativeCompleter, users: Ratings, name: str = "users"
+    completer: Any, users: Ratings, name: str = "users"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Row, column in the fit and value of each cell, and number of rows."""
     ids, n_cols = completer._priors.ids, completer._shape[1]

@@ -155,7 +155,9 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
     Rendle et al., whose weight of unobserved cells is :math:`1 / \alpha`. Each system
     has :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more
     than one without ``alpha``. The first factors of rows are from power iterations on
-    the matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere.
+    the matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere. Rows without a
+    positive count, features or graphs are predicted by the shares of rows that have
+    each column.
 
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
     identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of

@@ -218,10 +218,8 @@ class BatchedSearch(BaseSearchCV):
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.input_tags, tags.transformer_tags = (
-            inner.input_tags,
-            inner.transformer_tags,
-        )
+        tags.input_tags = inner.input_tags
+        tags.transformer_tags = inner.transformer_tags
         return tags
 
 

@@ -213,7 +213,7 @@ def test_rows_without_counts_get_popular_columns(container, zeros, counts):
         np.testing.assert_allclose(completer.recommend(new, 4)[1][0], popular[:4])
     cells = np.full((1, SHAPE[1]), np.nan)
     cells[0, list(new)] = 0.0
-    with warnings.catch_warnings(action="ignore"):
+    with pytest.warns(UserWarning, match="Row 0 of X has no observed cell"):
         row = completer.set_params(keep_observed=False).transform(cells)[0]
     np.testing.assert_allclose(row, share)
     np.testing.assert_allclose(completer.reconstruction_[-1], share)
