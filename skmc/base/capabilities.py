@@ -15,6 +15,7 @@ from skmc.base.completer import BaseCompleter
 from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome, common_attributes
 from skmc.base.iterative import IterativeCompleter
+from skmc.base.reading import by_identifier
 from skmc.base.reporting import warn_of_empty
 from skmc.blocks import StoredCells
 from skmc.cells import (
@@ -349,6 +350,9 @@ def transform_with_features(
     if row_features is None:
         return BaseCompleter.transform(self, X)
     check_is_fitted(self)
+    if isinstance(X, Entries) and X.ids is not None:
+        X, known = by_identifier(X, {"row_features": row_features})
+        row_features = known["row_features"]
     cells, source = self._read_rows(X, reset=False)
     values = cast(RowModels, self._fitted).with_features(cells, row_features)
     return self._answer(source, cells, values)

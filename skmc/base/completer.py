@@ -249,7 +249,8 @@ class BaseCompleter(Estimator):
             return later
         cells, source = self._read_rows(X, reset=False)
         if not self._fitted.knows_empty_rows(cells):
-            warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
+            empty = ~self._priors.informative(cells).any(1)
+            warn_of_empty_rows(np.flatnonzero(empty))
         values = self._model_values(cells, not self.keep_observed)
         return self._answer(source, cells, values)
 

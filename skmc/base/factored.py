@@ -91,6 +91,15 @@ class RowModels(Fitted):
         Tensor of shape (n_cells,)
         """
 
+    @abstractmethod
+    def row_factors(self) -> list[Tensor]:
+        """Factors of the rows of the fit in each model, biases last.
+
+        Returns
+        -------
+        list of Tensor of shape (n_rows, rank)
+        """
+
     def whole(self) -> np.ndarray:
         priors = self.statistics
         whole = self._all_rows()
@@ -214,7 +223,8 @@ class FittedFactors(RowModels):
     statistics, scaling, models, seen, row_sides, row_scaling, identity, alpha : object
         Parameters as in `RowModels`.
     values : ndarray of shape (n_cells,) or None, default=None
-        Unscaled cells of `seen`, if they are in memory and have no weights.
+        Unscaled cells of `seen`, if they are in memory and have no weights. Counts are
+        multiplied by their weights.
     sums : tuple of Tensor or None, default=None
         Sums of a `RowStream` over these cells.
     left, right : ndarray of shape (n_rows, k), (n_cols, k)
@@ -234,6 +244,9 @@ class FittedFactors(RowModels):
         LowRank
         """
         return LowRank(torch.from_numpy(self.left), torch.from_numpy(self.right))
+
+    def row_factors(self) -> list[Tensor]:
+        return [torch.from_numpy(self.left[:, :-1])]
 
     def scaled_rows(self, rows: Tensor) -> Tensor:
         factors = self.factors()

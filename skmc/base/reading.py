@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from skmc.base.predicting import as_array
+from skmc.base.predicting import as_array, positions
 from skmc.base.reporting import warn_of_units
 from skmc.base.side_information import read_known, sides_of
 from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
@@ -21,6 +21,7 @@ from skmc.cells import (
     Priors,
     SparseObserved,
     StoredEntries,
+    identified,
     sparse_cells,
     to_cells,
 )
@@ -70,6 +71,8 @@ def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray,
     source : None
         None, since the container of the result is an array.
     """
+    if isinstance(X, Entries) and X.ids is not None and not reset:
+        X = _in_order_of_fit(estimator, X)
     cells: np.ndarray = to_cells(X, missing_values=estimator.missing_values)
     finite = "allow-nan"
     if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
@@ -103,8 +106,10 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
         return _read_stored(completer, X, known, one_unit=one_unit)
     if ChunkedRows in storages and is_lazy(X):
         return _read_chunks(completer, X, known, one_unit=one_unit)
-    ids = X.ids if isinstance(X, Entries) else None
-    known = dict(known) if ids is None else _by_identifier(known, ids)
+    known, ids = dict(known), None
+    if isinstance(X, Entries) and X.ids is not None:
+        X, known = by_identifier(X, known)
+        ids = X.ids
     weight = known.pop("cell_weight", None)
     if weight is None and isinstance(X, Entries):
         weight = _own_weights(completer, X)
@@ -149,25 +154,90 @@ def _says_one_unit(X: Container) -> bool:
     return sp.issparse(X) or bool(getattr(X, "one_unit", False))
 
 
-def _by_identifier(
-    known: Mapping[str, Any], ids: tuple[np.ndarray, np.ndarray]
-) -> dict[str, Any]:
-    """Sort the rows of feature data frames in the order of the identifiers."""
-    found = dict(known)
+def by_identifier(
+    X: Entries, known: Mapping[str, Any]
+) -> tuple[Entries, dict[str, Any]]:
+    """Sort data frames of features and graphs in the order of the identifiers of X.
+
+    Identifiers that only these have become rows and columns without a cell.
+
+    Parameters
+    ----------
+    X : Entries
+        Cells with identifiers.
+    known : mapping of str to object
+        Features and graphs. Those that are not data frames are in the right order.
+
+    Returns
+    -------
+    X : Entries
+        The same cells, with all identifiers.
+    known : dict of str to object
+
+    Raises
+    ------
+    ValueError
+        A data frame lacks an identifier, or has it twice.
+    """
+    assert X.ids is not None
+    ids, frames = [*X.ids], {}
     for name, value in known.items():
-        if name.endswith("_features") and hasattr(value, "reindex"):
-            wanted = ids[name.startswith("col")]
-            index = (
-                value.index if wanted.dtype.kind in "iu" else value.index.astype(str)
-            )
-            absent = wanted[~np.isin(wanted, index)]
-            if len(absent):
-                raise ValueError(
-                    f"{name} has no line for {absent[0].item()!r}; set its index to "
-                    "the identifiers, or pass an array in their order."
-                )
-            found[name] = value.set_axis(index).loc[wanted]
-    return found
+        if not hasattr(value, "reindex"):
+            continue
+        axis = int(name.startswith("col"))
+        found, place = identified(value.index, f"The index of {name}")
+        if len(found) < len(place):
+            twice = found[np.bincount(place).argmax()].item()
+            raise ValueError(f"{name} has several lines for {twice!r}; keep one.")
+        if X.ids[axis].dtype.kind == "U":
+            found = found.astype(str)
+        _check_lines(name, found, X.ids[axis])
+        frames[name] = axis, found[place]
+        ids[axis] = np.union1d(ids[axis], found)
+    result = dict(known)
+    for name, (axis, labels) in frames.items():
+        _check_lines(name, labels, ids[axis])
+        order = np.argsort(labels)
+        result[name] = known[name].iloc[order]
+        if name.endswith("_graph"):
+            if not known[name].columns.equals(known[name].index):
+                raise ValueError(f"{name} must have its index as columns, too.")
+            result[name] = result[name].iloc[:, order]
+    placed = X[:]
+    placed.rows = np.searchsorted(ids[0], X.ids[0])[X.rows]
+    placed.cols = np.searchsorted(ids[1], X.ids[1])[X.cols]
+    placed.ids, placed.matrix_shape = (ids[0], ids[1]), (len(ids[0]), len(ids[1]))
+    return placed, result
+
+
+def _check_lines(name: str, labels: np.ndarray, wanted: np.ndarray) -> None:
+    absent = wanted[~np.isin(wanted, labels)]
+    if len(absent):
+        raise ValueError(
+            f"{name} has no line for {absent[0].item()!r}; set its index to the "
+            "identifiers, or pass an array in their order."
+        )
+
+
+def _in_order_of_fit(estimator: Any, X: Entries) -> Entries:
+    """Find the columns of named cells. The cells of the fit have all of its rows."""
+    priors = getattr(estimator, "_priors", None)
+    if priors is None or X.ids is None:
+        return X
+    if priors.ids is None:
+        raise ValueError(
+            "X has identifiers, unlike the fit; make both by Entries.from_frame, or "
+            "both without."
+        )
+    cols = positions(priors.ids[1], X.ids[1], "columns of X", "are left out")[X.cols]
+    rows, n_rows = X.rows, X.matrix_shape[0]
+    if len(X) == priors.n_observed and np.isin(X.ids[0], priors.ids[0]).all():
+        rows = positions(priors.ids[0], X.ids[0], "rows of X")[rows]
+        n_rows = priors.shape[0]
+    placed = X[cols >= 0]
+    placed.rows, placed.cols = rows[cols >= 0], cols[cols >= 0]
+    placed.matrix_shape = n_rows, len(priors.ids[1])
+    return placed
 
 
 def _own_weights(completer: BaseCompleter, X: Entries) -> np.ndarray | None:

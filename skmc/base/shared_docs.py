@@ -36,7 +36,8 @@ DESCRIPTIONS: dict[str, Description] = {
         "array, DataFrame, tensor or SciPy sparse matrix of shape (n_samples, p), "
         "optional",
         """\
-        Features of the rows.""",
+        Features of the rows. If ``X`` has identifiers, the lines of a DataFrame are
+        found by its index. Identifiers that only it has are rows without a cell.""",
     ),
     "col_features": (
         "as row_features, of shape (n_features, p), optional",
@@ -44,10 +45,11 @@ DESCRIPTIONS: dict[str, Description] = {
         Features of the columns.""",
     ),
     "row_graph": (
-        "array or SciPy sparse matrix of shape (n_samples, n_samples), optional",
+        "array, DataFrame or SciPy sparse matrix of shape (n_samples, n_samples), "
+        "optional",
         """\
         Symmetric weights >= 0 between rows that resemble each other. The diagonal is
-        ignored.""",
+        ignored. The index and columns of a DataFrame are used as for features.""",
     ),
     "col_graph": (
         "as row_graph, of shape (n_features, n_features), optional",

@@ -7,7 +7,7 @@ from skmc.cells.given import Given
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.pixels import pixels
-from skmc.cells.positions import check_index, check_positions
+from skmc.cells.positions import check_index, check_positions, identified
 from skmc.cells.preferences import preferences
 from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling

@@ -146,7 +146,7 @@ def from_frame(
     After a fit, `predict_entries` and `recommend` take and return identifiers.
     `transform` returns the rows and columns in the order of ``row_ids_`` and
     ``col_ids_``. Features of rows or columns in a pandas DataFrame are found by
-    its index.
+    its index, and identifiers that only this index has belong to the fit.
 
     Parameters
     ----------

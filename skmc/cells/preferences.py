@@ -32,8 +32,9 @@ def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
     """
     if (data.values < 0).any():
         raise ValueError(
-            f"X holds {float(data.values.min())}, but with alpha its cells are "
-            "counts >= 0; leave negative cells out, or set alpha=None."
+            f"Negative values in data passed to X, such as {float(data.values.min())}; "
+            "with alpha, cells are counts >= 0. Leave negative cells out, or set "
+            "alpha=None."
         )
     data = data.only(data.values > 0)
     a = data.weighted(float(alpha or 1.0) * data.values)

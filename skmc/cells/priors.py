@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ class Priors:
         Whether rows without an observed cell have predictions other than the means.
     weighted : bool, default=False
         Whether the cells have weights.
+    counts : bool, default=False
+        Whether the cells are counts, of which 0 says no more than a missing cell.
     """
 
     shape: tuple[int, int]
@@ -57,6 +59,7 @@ class Priors:
     ids: tuple[np.ndarray, np.ndarray] | None
     informed_rows: bool = False
     weighted: bool = False
+    counts: bool = False
 
     @classmethod
     def of(
@@ -176,6 +179,35 @@ class Priors:
             ids=ids,
         )
 
+    def of_preferences(self, rows: np.ndarray, cols: np.ndarray) -> Priors:
+        """Statistics of the matrix that is 1 at positive counts and 0 elsewhere.
+
+        Its column means rank columns by the number of rows that have them. A column
+        that no row has is 0; it is not empty. A column of equal counts is not constant.
+
+        Parameters
+        ----------
+        rows, cols : int ndarray of shape (n_cells,)
+            Positions of the positive counts.
+
+        Returns
+        -------
+        Priors
+        """
+        m, n = self.shape
+        per_row = np.bincount(rows, minlength=m)
+        per_col = np.bincount(cols, minlength=n)
+        return replace(
+            self,
+            mean=len(rows) / (m * n),
+            row_means=per_row / n,
+            col_means=per_col / m,
+            empty_rows=(per_row == 0) & (not self.informed_rows),
+            empty_cols=np.zeros_like(self.empty_cols),
+            constant=np.full(n, np.nan),
+            counts=True,
+        )
+
     @property
     def any_empty(self) -> bool:
         """Whether a row or a column has no observed cell."""
@@ -186,6 +218,20 @@ class Priors:
         """Columns with at least two distinct values, bool of shape (n_cols,)."""
         varies: np.ndarray = np.isnan(self.constant)
         return varies
+
+    def informative(self, cells: np.ndarray) -> np.ndarray:
+        """Find the cells that say something about their row.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows, NaN where a cell is missing.
+
+        Returns
+        -------
+        bool ndarray of shape (k, n_cols)
+        """
+        return cells > 0 if self.counts else ~np.isnan(cells)
 
     def fill(
         self, cells: np.ndarray, completed: np.ndarray, *, of_fit: bool = False
@@ -208,7 +254,7 @@ class Priors:
         -------
         ndarray of shape (k, n_cols)
         """
-        observed = ~np.isnan(cells)
+        observed = self.informative(cells)
         empty_rows = ~observed.any(1) & (not self.informed_rows)
         if not (empty_rows.any() or self.empty_cols.any()):
             return completed

@@ -34,13 +34,15 @@ class FittedDraws(RowModels):
     @property
     def left(self) -> np.ndarray:
         """Expectations of the rows' factors in each draw."""
-        rows = torch.arange(self.statistics.shape[0])
-        return joined_rows(list(self._factors_of(rows))).numpy()
+        return joined_rows(self.row_factors()).numpy()
 
     @property
     def right(self) -> np.ndarray:
         """The columns' factors in each draw."""
         return joined_cols(self.models).numpy()
+
+    def row_factors(self) -> list[Tensor]:
+        return list(self._factors_of(torch.arange(self.statistics.shape[0])))
 
     def _cells_of(self, rows: Tensor) -> SparseObserved:
         """The scaled cells of some rows of the fit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,11 +16,16 @@ from torch import Tensor
 
 from skmc.base import RowModels, positions, warn_user
 from skmc.blocks import StoredCells
-from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
+from skmc.cells import (
+    Entries,
+    SparseObserved,
+    check_index,
+    dense,
+    preferences,
+    sparse_cells,
+    to_cells,
+)
 from skmc.linalg import in_threads, matmul, threads_for
-
-if TYPE_CHECKING:
-    from skmc.base import IterativeCompleter
 
 BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
@@ -30,168 +35,270 @@ Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 Block: TypeAlias = tuple[Tensor, tuple[np.ndarray, np.ndarray] | None]
 
 
-def recommend_from_factors(
-    self: IterativeCompleter,
-    users: ArrayLike | Ratings,
-    n: int = 10,
-    *,
-    exclude_seen: bool = True,
-    exclude: ArrayLike | None = None,
-    among: ArrayLike | None = None,
+class Recommends:
+    """Adds rankings of columns and rows to a completer whose fit is `RowModels`."""
+
+    def recommend(
+        self,
+        users: ArrayLike | Ratings,
+        n: int = 10,
+        *,
+        exclude_seen: bool = True,
+        exclude: ArrayLike | None = None,
+        among: ArrayLike | None = None,
+    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        """Find the columns with the largest predictions in each of some rows.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_users,), dict, Entries or SciPy sparse matrix
+            Rows of the fit: zero-based positions, or identifiers after a fit to cells
+            with identifiers, as from `Entries.from_frame` and `Entries.from_parquet`.
+            Or the cells of new rows, each of which is completed by itself, as by
+            `transform`: a dict from columns to values, which is one row; `Entries` with
+            the columns of the fit; or a sparse matrix of shape (n_users, n_features).
+            Columns are given by identifiers if the fit had any; those of a sparse
+            matrix are in the order of the fit. The rows of `Entries` with identifiers
+            are in the order of ``users.ids[0]``. Rows that the fit knows nothing about
+            get the columns with the largest means, with a warning; after a fit with
+            ``alpha``, the columns that most rows have.
+        n : int >= 1, default=10
+            Number of columns for each row.
+        exclude_seen : bool, default=True
+            Whether to leave out the observed cells: those of the fit, or those of the
+            new rows. After a fit to files, the former are read from the blocks, see
+            `Entries.from_parquet`.
+        exclude : array-like of shape (k,), optional
+            Columns to leave out in all rows: positions or identifiers.
+        among : array-like of shape (k,), optional
+            Columns to rank: positions or identifiers. All by default.
+
+        Returns
+        -------
+        items : masked ndarray of shape (n_users, n)
+            Positions or identifiers of columns, best first. Masked where fewer than
+            ``n`` columns are left.
+        values : masked ndarray of shape (n_users, n)
+            Predictions of these cells.
+
+        Raises
+        ------
+        FileNotFoundError
+            The blocks of the fit no longer exist.
+        ValueError
+            A position is outside of the matrix, or a new row has other columns.
+
+        Notes
+        -----
+        Rows are ranked in blocks of 2**23 predictions, each by one thread. For
+        approximate search, pass ``row_factors_`` and ``col_factors_`` to a library for
+        it: with one scale for all columns, the products of factors rank like the
+        predictions.
+
+        Examples
+        --------
+        >>> from skmc import Entries, FactorizationCompleter
+        >>> stars = {
+        ...     "user": ["ann", "ann", "bob", "bob", "cid", "cid"],
+        ...     "film": ["Alien", "Brazil", "Alien", "Clue", "Brazil", "Clue"],
+        ...     "stars": [5, 2, 5, 1, 2, 1],
+        ... }
+        >>> ratings = Entries.from_frame(stars, "user", "film", "stars")
+        >>> completer = FactorizationCompleter(1, lambda_ridge=0.1, random_state=0)
+        >>> items, values = completer.fit(ratings).recommend({"Clue": 1}, 1)
+        >>> str(items[0, 0])
+        'Alien'
+        """
+        check_is_fitted(self)
+        of_block: Callable[[slice], Block]
+        if isinstance(users, (Mapping, Entries)) or sp.issparse(users):
+            n_rows, of_block = _new_rows(self, cast(Ratings, users))
+        else:
+            n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
+        dropped = _left_out(self, 1, exclude, among)
+
+        def left(part: slice) -> Tensor:
+            whole, seen = of_block(part)
+            if dropped.any():
+                whole.masked_fill_(dropped, -torch.inf)
+            if seen is not None and exclude_seen:
+                whole[seen] = -torch.inf
+            return whole
+
+        return _largest(self, 1, n_rows, n, left)
+
+    def similar_items(
+        self,
+        items: ArrayLike,
+        n: int = 10,
+        *,
+        exclude: ArrayLike | None = None,
+        among: ArrayLike | None = None,
+    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        r"""Find the columns whose factors have the largest cosines with others.
+
+        The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j /
+        (\|v_i\| \|v_j\|)`, where :math:`v_j` are the factors without biases; after a
+        Bayesian fit, those of all draws. It does not depend on the mean of a column:
+        popular columns are not preferred.
+
+        Parameters
+        ----------
+        items : array-like of shape (n_items,)
+            Columns of the fit: zero-based positions, or identifiers after a fit to
+            cells with identifiers.
+        n : int >= 1, default=10
+            Number of columns for each of them.
+        exclude : array-like of shape (k,), optional
+            Columns that are never returned.
+        among : array-like of shape (k,), optional
+            Columns to rank. All by default.
+
+        Returns
+        -------
+        items : masked ndarray of shape (n_items, n)
+            Positions or identifiers of columns, most similar first, without the column
+            itself and without columns of unknown factors. Masked if there are fewer
+            than ``n``.
+        values : masked ndarray of shape (n_items, n)
+            Cosines of these columns, in [-1, 1].
+
+        Raises
+        ------
+        ValueError
+            A column that the fit has not seen.
+        """
+        return _similar(self, 1, items, "items", n, exclude, among)
+
+    def similar_users(
+        self,
+        users: ArrayLike,
+        n: int = 10,
+        *,
+        exclude: ArrayLike | None = None,
+        among: ArrayLike | None = None,
+    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        """Find the rows whose factors have the largest cosines with others.
+
+        Parameters
+        ----------
+        users : array-like of shape (n_users,)
+            Rows of the fit: zero-based positions, or identifiers after a fit to cells
+            with identifiers.
+        n : int >= 1, default=10
+            Number of rows for each of them.
+        exclude : array-like of shape (k,), optional
+            Rows that are never returned.
+        among : array-like of shape (k,), optional
+            Rows to rank. All by default.
+
+        Returns
+        -------
+        users : masked ndarray of shape (n_users, n)
+            Positions or identifiers of rows, most similar first, without the row itself
+            and without rows of unknown factors. Masked if there are fewer than ``n``.
+        values : masked ndarray of shape (n_users, n)
+            Cosines of these rows, as in `similar_items`.
+
+        Raises
+        ------
+        ValueError
+            A row that the fit has not seen.
+        """
+        return _similar(self, 0, users, "users", n, exclude, among)
+
+
+def _similar(
+    completer: Any,
+    axis: int,
+    asked: ArrayLike,
+    name: str,
+    n: int,
+    exclude: ArrayLike | None,
+    among: ArrayLike | None,
 ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
-    """Find the columns with the largest predictions in each of some rows.
-
-    Parameters
-    ----------
-    users : array-like of shape (n_users,), dict, Entries or SciPy sparse matrix
-        Rows of the fit: zero-based positions, or identifiers after a fit to cells with
-        identifiers, as from `Entries.from_frame` and `Entries.from_parquet`. Or the
-        cells of new rows, each of which is completed by itself, as by `transform`: a
-        dict from columns to values, which is one row; `Entries` with the columns of
-        the fit; or a sparse matrix of shape (n_users, n_features). Columns are given by
-        identifiers if the fit had any; those of a sparse matrix are in the order of the
-        fit. The rows of `Entries` with identifiers are in the order of
-        ``users.ids[0]``.
-    n : int >= 1, default=10
-        Number of columns for each row.
-    exclude_seen : bool, default=True
-        Whether to leave out the observed cells: those of the fit, or those of the new
-        rows. After a fit to files, the former are read from the blocks, see
-        `Entries.from_parquet`.
-    exclude : array-like of shape (k,), optional
-        Columns to leave out in all rows: positions or identifiers.
-    among : array-like of shape (k,), optional
-        Columns to rank: positions or identifiers. All by default.
-
-    Returns
-    -------
-    items : masked ndarray of shape (n_users, n)
-        Positions or identifiers of columns, best first. Masked where fewer than
-        ``n`` columns are left.
-    values : masked ndarray of shape (n_users, n)
-        Predictions of these cells.
-
-    Raises
-    ------
-    FileNotFoundError
-        The blocks of the fit no longer exist.
-    ValueError
-        A position is outside of the matrix, or a new row has other columns.
-
-    Notes
-    -----
-    Rows are ranked in blocks of 2**23 predictions, each by one thread. For approximate
-    search, pass ``row_factors_`` and ``col_factors_`` to a library for it: with one
-    scale for all columns, the products of factors rank like the predictions.
-
-    Examples
-    --------
-    >>> from skmc import Entries, FactorizationCompleter
-    >>> stars = {
-    ...     "user": ["ann", "ann", "bob", "bob", "cid", "cid"],
-    ...     "film": ["Alien", "Brazil", "Alien", "Clue", "Brazil", "Clue"],
-    ...     "stars": [5, 2, 5, 1, 2, 1],
-    ... }
-    >>> ratings = Entries.from_frame(stars, "user", "film", "stars")
-    >>> completer = FactorizationCompleter(1, lambda_ridge=0.1, random_state=0)
-    >>> items, values = completer.fit(ratings).recommend({"Clue": 1}, 1)
-    >>> str(items[0, 0])
-    'Alien'
-    """
-    check_is_fitted(self)
-    of_block: Callable[[slice], Block]
-    if isinstance(users, (Mapping, Entries)) or sp.issparse(users):
-        n_rows, of_block = _new_rows(self, cast(Ratings, users))
-    else:
-        n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
-    dropped = torch.full((self._shape[1],), among is not None)
-    for name, columns, drop in (("among", among, False), ("exclude", exclude, True)):
-        if columns is not None:
-            cols = _positions(self, 1, columns, name, "are left out")
-            dropped[cols[cols >= 0]] = drop
-
-    def left(part: slice) -> Tensor:
-        whole, seen = of_block(part)
-        if dropped.any():
-            whole.masked_fill_(dropped, -torch.inf)
-        if seen is not None and exclude_seen:
-            whole[seen] = -torch.inf
-        return whole
-
-    return _largest(self, n_rows, n, left)
-
-
-def similar_items(
-    self: IterativeCompleter, items: ArrayLike, n: int = 10
-) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
-    r"""Find the columns whose factors have the largest cosines with those of others.
-
-    The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j / (\|v_i\|
-    \|v_j\|)`, where :math:`v_j` are the factors without biases; after a Bayesian fit,
-    those of all draws. It does not depend on the mean of a column: popular columns are
-    not preferred.
-
-    Parameters
-    ----------
-    items : array-like of shape (n_items,)
-        Columns of the fit: zero-based positions, or identifiers after a fit to cells
-        with identifiers.
-    n : int >= 1, default=10
-        Number of columns for each of them.
-
-    Returns
-    -------
-    items : masked ndarray of shape (n_items, n)
-        Positions or identifiers of columns, most similar first, without the column
-        itself and without columns of unknown factors. Masked if there are fewer than
-        ``n``.
-    values : masked ndarray of shape (n_items, n)
-        Cosines of these columns, in [-1, 1].
-
-    Raises
-    ------
-    ValueError
-        A column that the fit has not seen.
-    """
-    check_is_fitted(self)
-    asked = torch.from_numpy(_positions(self, 1, items, "items", None))
-    fitted = cast(RowModels, self._fitted)
-    rank = cast(Any, self).rank_  # biases follow the factors
-    factors = torch.cat([model.F[:, :rank] for model in fitted.models], 1)
+    """The rows (``axis=0``) or columns with the most similar factors."""
+    check_is_fitted(completer)
+    own = torch.from_numpy(_positions(completer, axis, asked, name, None))
+    fitted = cast(RowModels, completer._fitted)
+    each = [model.F for model in fitted.models] if axis else fitted.row_factors()
+    factors = torch.cat([W[:, : completer.rank_] for W in each], 1)  # without biases
     factors = torch.nn.functional.normalize(factors)
-    unknown = ~factors.any(1) | torch.from_numpy(self._priors.empty_cols)
+    priors = completer._priors
+    empty = priors.empty_cols if axis else priors.empty_rows
+    unknown = ~factors.any(1) | torch.from_numpy(empty)
+    dropped = unknown | _left_out(completer, axis, exclude, among)
 
     def cosines(part: slice) -> Tensor:
-        own = asked[part]
-        cosine = matmul(factors[own], factors.mT).clamp_(-1, 1)
-        cosine.masked_fill_(unknown, -torch.inf)
-        cosine[unknown[own]] = -torch.inf
-        cosine[torch.arange(len(own)), own] = -torch.inf
+        cosine = matmul(factors[own[part]], factors.mT).clamp_(-1, 1)
+        cosine.masked_fill_(dropped, -torch.inf)
+        cosine[unknown[own[part]]] = -torch.inf
+        cosine[torch.arange(len(cosine)), own[part]] = -torch.inf
         return cosine
 
-    return _largest(self, len(asked), n, cosines)
+    return _largest(completer, axis, len(own), n, cosines)
+
+
+def _left_out(
+    completer: Any, axis: int, exclude: ArrayLike | None, among: ArrayLike | None
+) -> Tensor:
+    """Whether each row (``axis=0``) or column is not to be ranked."""
+    dropped = torch.full((completer._shape[axis],), among is not None)
+    for name, chosen, drop in (("among", among, False), ("exclude", exclude, True)):
+        if chosen is not None:
+            places = _positions(completer, axis, chosen, name, "are left out")
+            dropped[places[places >= 0]] = drop
+    return dropped
+
+
+def contributions(
+    completer: Any, user: Any, item: Any, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The cells of a row that add most to a prediction, and what they add."""
+    check_is_fitted(completer)
+    fitted, priors = completer._fitted, completer._priors
+    (asked,) = _positions(completer, 1, [item], "item", None)
+    if isinstance(user, Mapping):
+        _, cols, counts, _ = _read_ratings(completer, user, "user")
+    else:
+        (row,) = _positions(completer, 0, [user], "user", None)
+        starts, cols = fitted.seen
+        own = slice(starts[row], starts[row + 1])
+        cols, counts = cols[own].astype(np.int64), fitted.values[own]
+    cells = SparseObserved.of(np.zeros_like(cols), cols, counts, (1, priors.shape[1]))
+    cells = preferences(cells, fitted.alpha)
+    found = fitted.models[0].contributions(
+        cells.cols, cells.values, asked, cells.weights
+    )
+    best = found.argsort(descending=True, stable=True)[:n]
+    items = cells.cols[best].numpy()
+    return items if priors.ids is None else priors.ids[1][items], found[best].numpy()
 
 
 def _largest(
-    completer: IterativeCompleter, n_rows: int, n: int, of_block: Callable[[slice], Any]
+    completer: Any,
+    axis: int,
+    n_asked: int,
+    n: int,
+    of_block: Callable[[slice], Any],
 ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
-    """The columns of the largest values in each row, without those that are -inf."""
+    """The rows or columns of the largest values, without those that are -inf."""
     if not n >= 1:
         raise ValueError(f"n must be >= 1, got {n!r}.")
-    n_cols, ids = completer._shape[1], completer._priors.ids
+    size, ids = completer._shape[axis], completer._priors.ids
     factors = cast(RowModels, completer._fitted).models[0].F
     # Results that are made between blocks would fragment the memory.
-    best = factors.new_full((n_rows, n), -torch.inf).numpy()
-    items = np.zeros((n_rows, n), np.int64)
+    best = factors.new_full((n_asked, n), -torch.inf).numpy()
+    items = np.zeros((n_asked, n), np.int64)
 
     def fill(part: slice) -> None:
-        found = _top(of_block(part), min(n, n_cols))
-        best[part, :n_cols], items[part, :n_cols] = found
+        found = _top(of_block(part), min(n, size))
+        best[part, :size], items[part, :size] = found
 
     with threads_for(0):
-        list(in_threads(fill, gen_batches(n_rows, max(1, BLOCK // n_cols))))
+        list(in_threads(fill, gen_batches(n_asked, max(1, BLOCK // size))))
     none = np.isneginf(best)
-    names = np.where(none, -1, items) if ids is None else ids[1][items]
+    names = np.where(none, -1, items) if ids is None else ids[axis][items]
     return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
 
 
@@ -216,7 +323,7 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def _positions(
-    completer: IterativeCompleter,
+    completer: Any,
     axis: int,
     wanted: ArrayLike,
     name: str,
@@ -230,7 +337,7 @@ def _positions(
 
 
 def _rows_of_fit(
-    completer: IterativeCompleter, users: ArrayLike, exclude_seen: bool
+    completer: Any, users: ArrayLike, exclude_seen: bool
 ) -> tuple[int, Callable[[slice], Block]]:
     """Number of the selected rows of the fit, and a function of blocks."""
     fitted = cast(RowModels, completer._fitted)
@@ -243,15 +350,14 @@ def _rows_of_fit(
     return len(rows), of_block
 
 
-def _new_rows(
-    completer: IterativeCompleter, users: Ratings
-) -> tuple[int, Callable[[slice], Block]]:
+def _new_rows(completer: Any, users: Ratings) -> tuple[int, Callable[[slice], Block]]:
     """Number of new rows, and a function of blocks."""
+    priors = completer._priors
     rows, cols, values, n_rows = _read_ratings(completer, users)
     order = np.argsort(rows, kind="stable")
     rows, cols, values = rows[order], cols[order], values[order]
-    empty = n_rows - len(np.unique(rows))
-    if empty and not completer._priors.informed_rows:
+    empty = n_rows - len(np.unique(rows[values > 0] if priors.counts else rows))
+    if empty and not priors.informed_rows:
         warn_user(
             f"users has {empty} new rows without a value in a column of the fit; they "
             "are predicted by means."
@@ -269,17 +375,17 @@ def _new_rows(
 
 
 def _read_ratings(
-    completer: IterativeCompleter, users: Ratings
+    completer: Any, users: Ratings, name: str = "users"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Row, column in the fit and value of each cell, and number of rows."""
     ids, n_cols = completer._priors.ids, completer._shape[1]
     otherwise = "are left out"
     if isinstance(users, Mapping):
-        values = to_cells(list(users.values()), name="values of users")
+        values = to_cells(list(users.values()), name=f"values of {name}")
         for column, value in zip(users, values, strict=True):
             if np.isnan(value):
-                raise ValueError(f"users has no value of {column!r}; leave it out.")
-        cols = _positions(completer, 1, list(users), "columns of users", otherwise)
+                raise ValueError(f"{name} has no value of {column!r}; leave it out.")
+        cols = _positions(completer, 1, list(users), f"columns of {name}", otherwise)
         known = cols >= 0
         users = Entries.from_triplets(
             np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)

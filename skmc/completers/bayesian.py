@@ -26,7 +26,7 @@ from skmc.cells import Container, Given, SparseObserved
 from skmc.compatibility import Interval
 from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
-from skmc.completers._recommend import recommend_from_factors, similar_items
+from skmc.completers._recommend import Recommends
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
@@ -35,7 +35,7 @@ from skmc.solvers import Gibbs, Solver
 RANK = 30
 
 
-class BayesianFactorizationCompleter(IterativeCompleter):
+class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
     r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
 
     .. math::
@@ -149,8 +149,6 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     sample = sample
-    recommend = recommend_from_factors
-    similar_items = similar_items
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"

@@ -9,6 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from skmc.base import (
     CompleterTags,
@@ -24,14 +26,28 @@ from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
 from skmc.compatibility import Interval
 from skmc.completers._factor_choice import als, choose_all, last_factors
-from skmc.completers._recommend import recommend_from_factors, similar_items
+from skmc.completers._recommend import Recommends, contributions
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
 
 
-class FactorizationCompleter(IterativeCompleter):
+def _explicit(completer: FactorizationCompleter) -> bool:
+    if completer.alpha is None:
+        return True
+    raise AttributeError(
+        "partial_fit cannot continue a fit with alpha; call fit with all cells."
+    )
+
+
+def _implicit(completer: FactorizationCompleter) -> bool:
+    if completer.alpha is not None:
+        return True
+    raise AttributeError("explain needs counts; set alpha.")
+
+
+class FactorizationCompleter(Recommends, IterativeCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -139,7 +155,9 @@ class FactorizationCompleter(IterativeCompleter):
     Rendle et al., whose weight of unobserved cells is :math:`1 / \alpha`. Each system
     has :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more
     than one without ``alpha``. The first factors of rows are from power iterations on
-    the matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere.
+    the matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere. Rows without a
+    positive count, features or graphs are predicted by the shares of rows that have
+    each column.
 
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
     identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of
@@ -194,9 +212,7 @@ class FactorizationCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.02)
     fit = fit_informed
     transform = transform_with_features
-    recommend = recommend_from_factors
-    similar_items = similar_items
-    partial_fit = partial_fit
+    partial_fit = available_if(_explicit)(partial_fit)
     _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
@@ -223,20 +239,21 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.alpha is not None
+        return tags
+
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if self.alpha is None:
             return given
         if given.read is None:
             raise ValueError("alpha needs cells in memory; pass Entries.")
-        # The mean of counts says nothing about preferences.
-        statistics = replace(
-            given.statistics,
-            empty_rows=np.zeros_like(given.statistics.empty_rows),
-            empty_cols=np.zeros_like(given.statistics.empty_cols),
-            informed_rows=True,
-        )
         data = preferences(given.data, self.alpha)
+        statistics = given.statistics.of_preferences(
+            data.rows.numpy(), data.cols.numpy()
+        )
         one = torch.ones_like(data.values[None, :1])
         scaling = Scaling(torch.zeros_like(one), one)
         return replace(given, data=data, statistics=statistics, scaling=scaling)
@@ -256,8 +273,45 @@ class FactorizationCompleter(IterativeCompleter):
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = FittedFactors.of(given, outputs)
-        fitted.alpha = self.alpha
+        if self.alpha is not None:
+            fitted.alpha = self.alpha
+            counts = given.data.to("cpu").weights / self.alpha
+            fitted.values = counts.numpy()
         return {"_fitted": fitted, **_factors(fitted)}
+
+    @available_if(_implicit)
+    def explain(
+        self, user: Any, item: Any, n: int = 10
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Find the columns of a row that add most to one of its predictions.
+
+        The prediction is :math:`\sum_i (1 + \alpha r_i) v_j^\top A^{-1} v_i`, a sum
+        over the positive counts :math:`r_i` of the row, with the matrix :math:`A` of
+        its least-squares problem. Features and graphs of rows add a further term.
+
+        Parameters
+        ----------
+        user : int, str or dict
+            Row of the fit, by its position or identifier, or a new row: a dict from
+            columns to counts.
+        item : int or str
+            Column whose prediction is explained, by its position or identifier.
+        n : int >= 1, default=10
+            Largest number of columns to return.
+
+        Returns
+        -------
+        items : ndarray of shape (k,)
+            Positions or identifiers of columns, largest contribution first.
+        values : ndarray of shape (k,)
+            Their terms of the sum. They can be negative.
+
+        Raises
+        ------
+        ValueError
+            A row or column that the fit has not seen.
+        """
+        return contributions(self, user, item, n)
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         fitted = with_more(self, self.biases, more)

@@ -168,6 +168,35 @@ class RowModel(Parts):
             W[block.rows] = w[..., 0]
         return W if previous is None else W - over * previous
 
+    def contributions(
+        self, cols: Tensor, values: Tensor, asked: int, weights: Tensor | None = None
+    ) -> Tensor:
+        """What each cell of one row adds to the prediction of a column.
+
+        The prediction is the sum of these, the column's offset, and the part of the
+        prior mean.
+
+        Parameters
+        ----------
+        cols : int64 Tensor of shape (n_cells,)
+            Column of each cell.
+        values : Tensor of shape (n_cells,)
+            Value of each cell.
+        asked : int
+            The column that is predicted.
+        weights : Tensor of shape (n_cells,), optional
+            Weight of each cell; 1 by default.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        starts = torch.tensor([0, len(cols)])
+        ((_, _, L),) = self._factored(starts, cols, values, weights)
+        w = torch.cholesky_solve(self.F[asked, :, None], L[0])[:, 0]
+        added = (values - self.offset[cols]) * (self.F[cols] @ w)
+        return added if weights is None else added * weights
+
     def variance(self, starts: Tensor, cols: Tensor) -> Tensor:
         """Variance of ``F w`` given the cells of each row, in units of the noise.
 

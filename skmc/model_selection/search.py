@@ -21,7 +21,7 @@ from typing import (
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
+from sklearn.utils import Tags, get_tags, indexable
 
 from skmc.base import documented
 from skmc.cells import Container, Entries
@@ -214,6 +214,13 @@ class BatchedSearch(BaseSearchCV):
         self.cv_results_ = results
         root.call_on_fit_task_end(**arguments)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.transformer_tags = inner.transformer_tags
+        return tags
 
 
 # An entry of the docstring: name, type and text.

@@ -6,16 +6,16 @@ import math
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import Estimator
-from skmc.cells import Container, Entries, to_cells
+from skmc.base import Estimator, read_rows
+from skmc.cells import Container, Entries
 from skmc.compatibility import (
     CallbackSupportMixin,
     HasMethods,
@@ -36,7 +36,7 @@ from skmc.model_selection import (
 )
 from skmc.parameters import Workers, constrained
 from skmc.patterns import parts_like_missing
-from skmc.tables import Source, completed_by, has_words, source_of
+from skmc.tables import Source, as_table, completed_by, has_words, source_of
 
 LIKE_MISSING = "like_missing"
 MAX_PARTS = 10  # each draw leaves out one of them
@@ -94,6 +94,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         uncertainty of the model alone. NaN for categories.
     noise_ : ndarray of shape (n_cols,)
         Standard deviation ``sigma`` of the noise of each column.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns, if ``X`` is a data frame whose names are texts.
     scores_ : ndarray
         ``|x - m| / sqrt(c v + sigma^2)`` at left-out cells, in ascending order.
 
@@ -145,10 +149,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         """
         source, measured = None, np.array(True)
         if not hasattr(self.completer, "predict_entries") or has_words(X):
+            validate_data(self, as_table(X), skip_check_array=True)
             source = source_of(X, self.completer)
             cells, measured = source.numbers, source.table.measured
         else:
-            cells = check_array(to_cells(X), ensure_all_finite="allow-nan")
+            cells, _ = read_rows(self, X, reset=True)
         if not measured.any():
             raise ValueError("X has only categories; use MixedCompleter.predict_proba.")
         rng = check_random_state(self.random_state)
@@ -176,12 +181,26 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         self._calibrate(left_out & ~np.isnan(self.draws_), measured)
         return self
 
+    @property
+    def missing_values(self) -> float:
+        """The number that marks missing cells for the completer."""
+        return cast(float, getattr(self.completer, "missing_values", np.nan))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.completer).input_tags
+        return tags
+
     def _calibrate(self, left_out: np.ndarray, measured: np.ndarray) -> None:
         """Compare draws with the cells that they left out."""
         count = (left_out & measured).sum(0)
         rows, cols = np.nonzero(count)
         if not len(rows):
-            raise ValueError("X has too few observed cells: none can be left out.")
+            n_samples, n_features = self.cells_.shape
+            raise ValueError(
+                f"X has too few observed cells ({n_samples=}, {n_features=}): none can "
+                "be left out."
+            )
         share = count[rows, cols]
         drawn, out = self.draws_[:, rows, cols], left_out[:, rows, cols]
         mean = np.where(out, drawn, 0).sum(0) / share

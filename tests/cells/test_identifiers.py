@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from skmc import (
+    AIRCompleter,
+    AutoCompleter,
     BayesianFactorizationCompleter,
     Entries,
     FactorizationCompleter,
@@ -117,6 +121,110 @@ def test_features_are_found_by_the_index(table):
     np.testing.assert_array_equal(found.col_factors_, expected.col_factors_)
     with pytest.raises(ValueError, match="col_features has no line for 89; set its"):
         fitted(named, col_features=features[1:])
+
+
+def side_information(kind, ids, axis):
+    """Features or a graph of rows or columns with these names, in any order."""
+    ids = np.random.RandomState(2).permutation(ids)
+    values = np.random.RandomState(1).rand(len(ids), len(ids))
+    if kind == "graph":
+        return {f"{axis}_graph": pd.DataFrame(values + values.T, ids, ids)}
+    return {f"{axis}_features": pd.DataFrame(values[:, :3], ids)}
+
+
+def in_order(frame):
+    if frame.columns.equals(frame.index):
+        frame = frame.sort_index(axis=1)
+    return frame.sort_index().to_numpy()
+
+
+@pytest.mark.parametrize("alpha", [None, 5.0])
+@pytest.mark.parametrize("kind", ["features", "graph"])
+def test_side_information_brings_rows_and_columns_without_cells(kind, alpha, table):
+    """The fit is that of a matrix with empty rows and columns."""
+    named = Entries.from_frame(table, *NAMES)
+    users = np.sort([*named.ids[0], "a", "u100"])
+    films = np.sort([*named.ids[1], 7, 95000])
+    known = side_information(kind, users, "row") | side_information(kind, films, "col")
+    i, j = np.searchsorted(users, named.labels[0]), np.searchsorted(films, table.film)
+    cells = Entries.from_triplets(i, j, table.stars, (len(users), len(films)))
+    params = {"alpha": alpha, "lambda_ridge": 0.05, "lambda_side": 1.0}
+    completer, expected = (
+        FactorizationCompleter(2, **params, random_state=0) for _ in range(2)
+    )
+    completer.fit(named, **known)
+    expected.fit(cells, **{name: in_order(frame) for name, frame in known.items()})
+    np.testing.assert_array_equal(completer.row_ids_, users)
+    np.testing.assert_array_equal(completer.col_ids_, films)
+    np.testing.assert_array_equal(completer.col_factors_, expected.col_factors_)
+    asked = np.searchsorted(users, ["u100", "a"])
+    for method in ("recommend", "similar_users"):
+        found, values = getattr(completer, method)(["u100", "a"], 3)
+        positions, same = getattr(expected, method)(asked, 3)
+        names = films if method == "recommend" else users
+        np.testing.assert_array_equal(found, names[positions])
+        np.testing.assert_array_equal(values, same)
+    assert completer.score(named) == expected.score(cells)
+    whole = expected.transform(cells)
+    np.testing.assert_array_equal(completer.transform(named), whole)
+    np.testing.assert_array_equal(completer.fit_transform(named, **known), whole)
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [AutoCompleter(max_time=5, random_state=0), AIRCompleter(random_state=0)],
+)
+def test_graphs_bring_rows_without_cells_to_every_completer(completer, table):
+    named = Entries.from_frame(table, *NAMES)
+    known = side_information("graph", [*named.ids[0], "a"], "row")
+    with warnings.catch_warnings(action="ignore"):
+        whole = completer.fit(named, **known).reconstruction_
+    assert completer.row_ids_[0] == "a" and np.isfinite(whole).all()
+
+
+def test_side_information_must_have_every_name_once(table):
+    named = Entries.from_frame(table, *NAMES)
+    features = side_information("features", named.ids[1], "col")["col_features"]
+    with pytest.raises(ValueError, match=r"col_features has several lines for \d+; ke"):
+        fitted(named, col_features=pd.concat([features, features[3:4]]))
+    with pytest.raises(ValueError, match=r"The index of col_features is missing at"):
+        fitted(named, col_features=features.rename(index={89: None}))
+    graph = side_information("graph", named.ids[1], "col")["col_graph"]
+    with pytest.raises(ValueError, match="col_graph must have its index as columns"):
+        fitted(named, col_graph=graph.set_axis(range(12), axis=1))
+
+
+def test_rows_are_completed_by_the_names_of_their_columns(table):
+    completer = fitted(Entries.from_frame(table, *NAMES))
+    whole = completer.transform(Entries.from_frame(table, *NAMES))
+    few = table[(table.user == "u7") & (table.film != 95)]
+    new = pd.DataFrame({"user": ["u7"], "film": [7], "stars": [2.0]})
+    with pytest.warns(UserWarning, match="columns of X has 1 identifiers .* 7; they"):
+        (row,) = completer.transform(Entries.from_frame(pd.concat([few, new]), *NAMES))
+    of_fit = whole[np.searchsorted(completer.row_ids_, "u7")].copy()
+    cells = np.full(12, np.nan)
+    cells[np.searchsorted(completer.col_ids_, few.film)] = few.stars
+    np.testing.assert_allclose(row, completer.transform(cells[None])[0])
+    if not (table[table.user == "u7"].film == 95).any():
+        np.testing.assert_allclose(row, of_fit)
+    with pytest.raises(
+        ValueError, match="X has identifiers, unlike the fit; make both"
+    ):
+        fitted(by_position(table)[0]).transform(Entries.from_frame(few, *NAMES))
+
+
+def test_features_of_new_rows_are_found_by_the_index(table):
+    named = Entries.from_frame(table, *NAMES)
+    known = side_information("features", named.ids[0], "row")
+    completer = fitted(named, **known)
+    few = Entries.from_frame(table[table.user.isin(["u7", "u20"])], *NAMES)
+    features = known["row_features"].loc[["u7", "u20", "u3"]]
+    found = completer.transform(few, row_features=features)
+    cells = np.full((3, 12), np.nan)  # u20, u3, u7
+    places = np.searchsorted(completer.col_ids_, few.labels[1])
+    cells[2 * few.rows, places] = few.values
+    expected = completer.transform(cells, row_features=in_order(features))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_more_cells_by_identifiers(table):

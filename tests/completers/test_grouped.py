@@ -10,7 +10,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import ChainedCompleter, GaussianCompleter, GroupedCompleter, MixedCompleter
 from skmc.completers.grouped import GroupMeans
@@ -146,9 +145,3 @@ def test_bad_names(by, message):
     X, _, _ = table(5, 4, 1.0)
     with pytest.raises(ValueError, match=message):
         grouped(by=by).fit(X)
-
-
-@pytest.mark.filterwarnings("ignore:Rows .* no observed cell")
-@parametrize_with_checks([GroupedCompleter(GaussianCompleter(random_state=0), by=0)])
-def test_scikit_learn(estimator, check):
-    check(estimator)

@@ -16,6 +16,7 @@ import pytest
 import torch
 from conftest import low_rank
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from stored_ratings import NAMES, SHAPE, films, triplets, users, write
 
 from skmc import (
@@ -161,6 +162,149 @@ def test_columns_to_rank_and_to_leave_out(named):
             completer.recommend([4], among=[30])
         with pytest.raises(ValueError, match="users has 31 columns, but the fit has 3"):
             completer.recommend(csr_array((1, 31)))
+
+
+@pytest.fixture
+def counts():
+    """Counts, of which those of one column are equal; no row is empty."""
+    rows, cols, values = triplets()
+    values = np.where(cols == 5, 1.0, 1 + np.round(np.abs(values)))
+    return rows, cols, values
+
+
+IMPLICIT = FactorizationCompleter(**PARAMS, alpha=2.0, tol=1e-8, max_iter=500)
+
+
+def as_array(i, j, x, shape):
+    X = np.full(shape, np.nan)
+    X[i, j] = x
+    return X
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize(
+    "container",
+    [
+        Entries.from_triplets,
+        as_array,
+        lambda i, j, x, shape: csr_array((x, (i, j)), shape),
+        lambda i, j, x, shape: pd.DataFrame(as_array(i, j, x, shape)),
+        lambda i, j, x, shape: torch.from_numpy(as_array(i, j, x, shape)),
+    ],
+)
+def test_rows_without_counts_get_popular_columns(container, zeros, counts):
+    """Rows of the fit and new rows alike; a count of 0 is no count."""
+    rows, cols, values = counts
+    share = np.bincount(cols, minlength=SHAPE[1]) / (SHAPE[0] + 1)
+    if zeros:
+        rows, cols, values = (
+            np.append(x, y)
+            for x, y in zip((rows, cols, values), (SHAPE[0], 3, 0.0), strict=True)
+        )
+    X = container(rows, cols, values, (SHAPE[0] + 1, SHAPE[1]))
+    with pytest.warns(UserWarning, match="Row 60 of X has no .* with the column means"):
+        completer = clone(IMPLICIT).fit(X)
+    popular = np.sort(share)[::-1]
+    (items,), (found,) = completer.recommend([SHAPE[0]], SHAPE[1], exclude_seen=False)
+    np.testing.assert_allclose(found, popular)
+    np.testing.assert_allclose(share[items], popular)
+    new = {3: 0.0} if zeros else {}
+    with pytest.warns(UserWarning, match="1 new rows without a value in a column of"):
+        np.testing.assert_allclose(completer.recommend(new, 4)[1][0], popular[:4])
+    cells = np.full((1, SHAPE[1]), np.nan)
+    cells[0, list(new)] = 0.0
+    with pytest.warns(UserWarning, match="Row 0 of X has no observed cell"):
+        row = completer.set_params(keep_observed=False).transform(cells)[0]
+    np.testing.assert_allclose(row, share)
+    np.testing.assert_allclose(completer.reconstruction_[-1], share)
+    np.testing.assert_allclose(completer.predict_entries([60], [7]), share[7])
+
+
+def test_unknown_names_are_predicted_by_the_shares_of_counts(counts):
+    rows, cols, values = counts
+    frame = {"user": users(rows), "film": films(cols), "stars": values}
+    completer = clone(IMPLICIT).fit(Entries.from_frame(frame, *NAMES))
+    with pytest.warns(UserWarning, match="users has 1 identifiers .* by means"):
+        found = completer.recommend(["nobody"], 30)[1][0]
+    np.testing.assert_allclose(found, np.sort(np.bincount(cols))[::-1] / SHAPE[0])
+    with pytest.warns(UserWarning, match="by means"):
+        found = completer.predict_entries(users([4, 4]), [17, films(7)])
+    assert found[0] == pytest.approx((rows == 4).sum() / SHAPE[1])
+
+
+def test_counts_of_a_constant_column_inform_new_rows(counts):
+    rows, cols, values = counts
+    completer = clone(IMPLICIT).fit(Entries.from_triplets(rows, cols, values, SHAPE))
+    once, often = (completer.recommend({5: count}, 1)[1][0, 0] for count in (1, 50))
+    assert often > 1.2 * once > 0
+
+
+@pytest.mark.parametrize("known", [(), ("cell_weight",)])
+def test_contributions_of_counts_sum_to_the_prediction(known, counts):
+    """And each is what the prediction loses without the confidence in this count."""
+    rows, cols, values = counts
+    values[::9] = 0.0
+    frame = {"user": users(rows), "film": films(cols), "stars": values}
+    cells = Entries.from_frame(frame, *NAMES)
+    weight = np.random.RandomState(0).uniform(0.5, 2, len(cells))
+    completer = clone(IMPLICIT).fit(cells, **dict.fromkeys(known, weight))
+    counted = values * weight if known else values
+    for row, col in ((4, 7), (30, 0)):
+        own = (rows == row) & (counted > 0)
+        user, item = users([row])[0], films(col)
+        items, found = completer.explain(user, item, 100)
+        assert set(items) == set(films(cols[own])) and (np.diff(found) <= 0).all()
+        assert found.sum() == pytest.approx(completer.predict_entries(user, [item])[0])
+        ratings = dict(zip(films(cols[own]), counted[own], strict=True))
+        again = completer.explain(ratings, item, 3)
+        np.testing.assert_array_equal(again[0], items[:3])
+        np.testing.assert_allclose(again[1], found[:3])
+        F = completer.col_factors_[:, :2]
+        system = F.T @ F + (F[cols[own]].T * 2 * counted[own]) @ F[cols[own]]
+        penalty = 0.1 * (SHAPE[1] + 2 * counted[own].sum())
+        w = np.linalg.solve(system + penalty * np.eye(2), F[col])
+        each = (1 + 2 * counted[own]) * (F[cols[own]] @ w)
+        np.testing.assert_allclose(found, -np.sort(-each), atol=1e-9)
+    for user, item, name in (("nobody", films(1), "user"), (users([1])[0], 3, "item")):
+        with pytest.raises(ValueError, match=f"{name} has identifiers that the fit"):
+            completer.explain(user, item)
+    assert not hasattr(FactorizationCompleter(), "explain")
+
+
+@pytest.mark.parametrize("completer", [*RECOMMENDERS, IMPLICIT])
+def test_similar_rows_are_similar_columns_of_the_transpose(completer, counts):
+    """With all filters, on both axes, and by names."""
+    rows, cols, values = counts
+    values = values + rows % 2  # a constant column has no factors
+    frame = {"user": users(rows), "film": films(cols), "stars": values}
+    completer.fit(Entries.from_frame(frame, *NAMES))
+    rank = completer.rank_
+    k = len(completer._fitted.models)
+    for method, names, factors in (
+        ("similar_users", users(range(SHAPE[0])), completer.row_factors_),
+        ("similar_items", films(range(SHAPE[1])), completer.col_factors_),
+    ):
+        W = np.hstack([part[:, :rank] for part in np.split(factors[:, :-1], k, axis=1)])
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        order = np.argsort(-np.delete(W @ W[8], 8), kind="stable")
+        expected = np.delete(names, 8)[order]
+        ask = getattr(completer, method)
+        (found,), (cosines,) = ask([names[8]], 100)
+        np.testing.assert_array_equal(found.compressed(), expected)
+        np.testing.assert_allclose(cosines.compressed(), np.sort(W @ W[8])[-2::-1])
+        out, some = names[::7], names[:20]
+        for params, kept in (
+            ({"exclude": out}, ~np.isin(expected, out)),
+            ({"among": some}, np.isin(expected, some)),
+            (
+                {"among": some, "exclude": out},
+                np.isin(expected, np.setdiff1d(some, out)),
+            ),
+        ):
+            (found,), _ = ask([names[8]], 100, **params)
+            np.testing.assert_array_equal(found.compressed(), expected[kept])
+        with pytest.raises((ValueError, TypeError), match=r"users|items"):
+            ask(["nobody"])
 
 
 @pytest.mark.parametrize("completer", RECOMMENDERS)

@@ -421,12 +421,6 @@ def test_scores_order_completers(truth, fitted):
         completer.score(X, X)
 
 
-@parametrize_with_checks([SeriesCompleter(MeanCompleter(), random_state=0)])
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.long
 @parametrize_with_checks([SeriesCompleter(random_state=0)])
 @pytest.mark.filterwarnings("ignore")

@@ -2,14 +2,70 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
+
 import pytest
-from conftest import COMPLETERS
+from conftest import COMPLETERS, make
+from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skmc import MaskedToNaN
+import skmc
+from skmc import (
+    AIRCompleter,
+    FactorizationCompleter,
+    GaussianCompleter,
+    GroupedCompleter,
+    MaskedToNaN,
+    MeanCompleter,
+    MixedCompleter,
+    SeriesCompleter,
+    SVDCompleter,
+)
+from skmc.base import BaseCompleter, IterativeCompleter
 from skmc.checks import completer_checks
+from skmc.model_selection import (
+    BatchedGridSearchCV,
+    BatchedHalvingSearchCV,
+    BatchedRandomizedSearchCV,
+)
+from skmc.sensing import (
+    FactorizedSensingRegressor,
+    LinearSensingRegressor,
+    NuclearSensingRegressor,
+    SpectralSensingRegressor,
+)
+from skmc.uncertainty import MultipleCompletion
 
 CHECKS = [check for cls in COMPLETERS for check in completer_checks(cls())]
+RANKS, WEIGHTS = {"rank": [1, 2]}, {"lambda_row": [0.0, 1.0]}
+# The other estimators, and parameters that change what an estimator takes.
+ESTIMATORS = [
+    FactorizationCompleter(1, alpha=1.0, lambda_ridge=0.1),
+    GroupedCompleter(GaussianCompleter(10.0), by=0),
+    MaskedToNaN(),
+    MixedCompleter(SVDCompleter(rank=1)),
+    SeriesCompleter(MeanCompleter(), random_state=0),
+    MultipleCompletion(SVDCompleter(rank=1), 3),
+    MultipleCompletion(MixedCompleter(MeanCompleter()), 3),
+    BatchedGridSearchCV(SVDCompleter(), RANKS, cv=2),
+    BatchedRandomizedSearchCV(SVDCompleter(), RANKS, n_iter=2, cv=2),
+    BatchedHalvingSearchCV(make(AIRCompleter), WEIGHTS, cv=2, min_resources=10),
+    make(FactorizedSensingRegressor, max_iter=100),
+    make(LinearSensingRegressor, max_iter=100),
+    make(NuclearSensingRegressor, max_iter=100),
+    NuclearSensingRegressor(0, device="cpu"),  # the other solver
+    make(SpectralSensingRegressor, max_iter=100),
+]
+NO_FIT_TRANSFORM = dict.fromkeys(
+    (
+        "check_transformer_data_not_an_array",
+        "check_transformer_general",
+        "check_transformer_preserve_dtypes",
+    ),
+    "searches have no fit_transform, as in scikit-learn",
+)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: f"{c.completer}-{c.name}")
@@ -17,7 +73,25 @@ def test_completer(check):
     check()
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks([MaskedToNaN()])
+def expected_failures(estimator):
+    return NO_FIT_TRANSFORM if hasattr(estimator, "refit") else {}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_every_public_estimator_is_checked():
+    names = (room.name for room in pkgutil.iter_modules(skmc.__path__, "skmc."))
+    rooms = [importlib.import_module(name) for name in names if "._" not in name]
+    public = {
+        found
+        for room in (skmc, *rooms)
+        for name in getattr(room, "__all__", ())
+        if inspect.isclass(found := getattr(room, name))
+        and issubclass(found, BaseEstimator)
+    }
+    checked = {*COMPLETERS, *map(type, ESTIMATORS)}
+    assert public - checked == {BaseCompleter, IterativeCompleter}

@@ -212,8 +212,9 @@ def test_fits_that_cannot_be_continued(tmp_path):
     counts = np.nan_to_num(np.abs(X)).round()
     completer = FactorizationCompleter(2, lambda_ridge=0.1, alpha=1.0, tol=1)
     completer.fit(counts)
+    assert not hasattr(completer, "partial_fit")
     with pytest.raises(ValueError, match="fit with alpha; call fit"):
-        completer.partial_fit(counts)
+        completer.set_params(alpha=None).partial_fit(counts)
     completer = FactorizationCompleter(2, lambda_ridge=0.1, lambda_side=1.0)
     completer.fit(X, row_features=WHOLE[:, :2])
     with pytest.raises(ValueError, match="features, graphs or weights"):

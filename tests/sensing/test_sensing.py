@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import Observed
 from skmc.loop import solve
@@ -390,15 +389,6 @@ def test_weights_of_one_and_nothing_to_fit():
 
 
 # The regressors
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [*(make(cls, max_iter=100) for cls in REGRESSORS), make_limit()]
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_a_start_in_a_subspace_finds_other_singular_vectors():

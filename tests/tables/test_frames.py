@@ -202,7 +202,9 @@ def test_a_completer_of_matrices_takes_tables(tmp_path):
     completer.fit(table[["x", "y"]].to_numpy())  # and matrices again
     assert completer.transform(table[["x", "y"]].to_numpy()).shape == (N, 2)
     flagged = TableMeans(add_indicator=True).fit_transform(table)
-    assert list(flagged) == [*table, *(f"missingindicator_{c}" for c in table)]
+    incomplete = [c for c in table if table[c].isna().any()]
+    added = [f"missingindicator_{c}" for c in incomplete]
+    assert list(flagged) == [*table, *added]
     rows = table.astype(object).where(table.notna(), None)
     objects = TableMeans().fit_transform(rows.to_numpy())
     assert objects[:, 2].tolist() == completed["kind"].tolist()

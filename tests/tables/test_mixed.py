@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import (
     AutoCompleter,
@@ -59,14 +58,6 @@ def tables():
     )
     holes = truth.mask(rng.uniform(size=truth.shape) < 0.15)
     return truth, holes.astype(truth.dtypes)
-
-
-@pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.SkipTestWarning", "ignore:.*no observed cell"
-)
-@parametrize_with_checks([MixedCompleter(SVDCompleter(rank=1))])
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def test_types_are_kept_and_nothing_is_missing(tables):

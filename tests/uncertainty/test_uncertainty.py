@@ -251,3 +251,23 @@ def test_draws_that_are_equal_have_no_width():
     low, high = completion.interval()
     assert (low == 1).all() and (high == 1).all()
     assert (completion.sample(2, random_state=0) == 1).all()
+
+
+def test_marks_of_missing_cells_are_those_of_the_completer():
+    X = low_rank(20, 6).round(2)
+    X[np.random.RandomState(0).rand(20, 6) < 0.2] = np.nan
+    marked = np.where(np.isnan(X), -9.0, X)
+    low, _ = (
+        MultipleCompletion(SVDCompleter(rank=1), 4, random_state=0).fit(X).interval()
+    )
+    completer = SVDCompleter(rank=1, missing_values=-9.0)
+    found, _ = MultipleCompletion(completer, 4, random_state=0).fit(marked).interval()
+    np.testing.assert_array_equal(found, low)
+
+
+def test_names_of_columns_are_kept():
+    frame = pd.DataFrame(low_rank(20, 3), columns=["a", "b", "c"])
+    many = MultipleCompletion(MeanCompleter(), 4).fit(frame)
+    assert list(many.feature_names_in_) == ["a", "b", "c"] and many.n_features_in_ == 3
+    many.fit(frame.to_numpy())
+    assert not hasattr(many, "feature_names_in_")

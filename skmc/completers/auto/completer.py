@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, Outcome, fit_with_sides, read_known, sample
+from skmc.base import CompleterTags, Outcome, fit_with_sides, sample
 from skmc.cells import Container, Given
 from skmc.completers.auto._candidates import MAX_TIME
 from skmc.completers.auto._cold import with_known
@@ -20,7 +21,7 @@ from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
 from skmc.loop import FitTasks
 from skmc.parameters import Positive, Seed
-from skmc.tables import TakesTables, numeric_deviations
+from skmc.tables import TakesTables, has_words, numeric_deviations, with_tables
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
@@ -186,14 +187,14 @@ class AutoCompleter(TakesTables):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
-        given = super()._given(X, {})
         for name in known:
-            if name.startswith("col") and given.source is not None:
+            if name.startswith("col") and has_words(X):
                 raise ValueError(
                     f"{name} needs a matrix, but X has columns that are not numbers; "
                     "encode them, or leave it out."
                 )
-        given = with_known(given, read_known(known, given.statistics.shape))
+        given = super()._given(X, known)
+        given = with_known(given, given.known)
         return replace(given, seconds=time.perf_counter() - start)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
@@ -201,6 +202,9 @@ class AutoCompleter(TakesTables):
             outcome = fit_stack(self, given, tasks)
         outcome.attributes |= self._of_table(given)
         return outcome
+
+    def __sklearn_tags__(self) -> Tags:
+        return with_tables(super().__sklearn_tags__())
 
     sample = sample
 
