@@ -15,7 +15,7 @@ from skmc.base import Estimator
 from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.mixed import MixedCompleter
-from skmc.tables import as_table, position_of, raw_columns, with_tables
+from skmc.tables import as_table, positions_of, raw_columns, with_tables
 
 Columns = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 
@@ -129,7 +129,7 @@ class GroupedCompleter(Estimator):
     completer : completer or None, default=None
         Completer of the table with the means, which is cloned. None is
         ``MixedCompleter()``.
-    by : str, int, or sequence of these
+    by : str, int, or columns as in `sklearn.compose.ColumnTransformer`
         Column of the groups, or columns that name them together. They are returned
         unchanged.
 
@@ -303,9 +303,7 @@ class GroupedCompleter(Estimator):
 
     def _keys(self, X: Any) -> list[int]:
         """Positions of the columns that name the groups."""
-        by: Any = self.by
-        names = [by] if isinstance(by, (str, int, np.integer)) else by
-        return [position_of(X, name, "by") for name in names]
+        return positions_of(X, self.by, "by")
 
     def _groups(self, X: Any) -> list[Hashable]:
         """The group of each row; None where a part of its name is missing."""

@@ -8,6 +8,7 @@ from skmc.tables.frames import (
     column_of,
     filled,
     position_of,
+    positions_of,
     raw_columns,
     same_columns,
     with_tables,
