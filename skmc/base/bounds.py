@@ -62,7 +62,8 @@ def bounds_of(
 
     Returns
     -------
-    low, high : ndarray of shape (n_cols,)
+    low : ndarray of shape (n_cols,)
+    high : ndarray of shape (n_cols,)
         Bounds; NaN where there is none.
 
     Raises

@@ -21,7 +21,7 @@ Columns = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 
 
 @dataclass(frozen=True, eq=False)
-class GroupMeans:
+class _GroupMeans:
     r"""Means of the columns in each group, shrunken towards those of all rows.
 
     With :math:`n` cells of a group, whose mean is :math:`m_g`, and the mean :math:`m`
@@ -45,7 +45,7 @@ class GroupMeans:
     rows: set[tuple[Hashable, bytes]]
 
     @classmethod
-    def of(cls, cells: np.ndarray, groups: list[Hashable]) -> GroupMeans:
+    def of(cls, cells: np.ndarray, groups: list[Hashable]) -> _GroupMeans:
         """Find the means of cells, (n_rows, n_columns), NaN where missing."""
         seen = ~np.isnan(cells)
         mean = np.where(seen, cells, 0).sum(0) / seen.sum(0)
@@ -185,7 +185,7 @@ class GroupedCompleter(Estimator):
     by: str | int | Columns
 
     completer_: Any = field(init=False)
-    _means: GroupMeans = field(init=False)
+    _means: _GroupMeans = field(init=False)
     _columns: list[int] = field(init=False)  # whose means are appended
 
     @with_callbacks
@@ -222,10 +222,10 @@ class GroupedCompleter(Estimator):
             for k, raw in enumerate(raws)
             if k not in keys and raw.numeric and not raw.missing.all()
         ]
-        means = GroupMeans.of(self._cells(table), groups)
+        means = _GroupMeans.of(self._cells(table), groups)
         differ = zip(self._columns, np.isfinite(means.ratio), strict=True)
         self._columns = [k for k, differs in differ if differs]
-        self._means = GroupMeans.of(self._cells(table), groups)
+        self._means = _GroupMeans.of(self._cells(table), groups)
         completer: Any = self.completer
         if completer is None:
             completer = MixedCompleter()

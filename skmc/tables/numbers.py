@@ -78,7 +78,8 @@ class Numeric(Standardized):
 
         Returns
         -------
-        low, high : float
+        low : float
+        high : float
         """
         half = 0.0
         if self.like is not None and not np.isnan(self.like.decimals[0]):

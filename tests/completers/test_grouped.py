@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmc import ChainedCompleter, GaussianCompleter, GroupedCompleter, MixedCompleter
-from skmc.completers.grouped import GroupMeans
+from skmc.completers.grouped import _GroupMeans
 from skmc.metrics import rmse
 
 
@@ -61,7 +61,7 @@ def test_means_are_shrunken_by_the_variances():
     groups = np.repeat(np.arange(2000), 5).tolist()
     cells = rng.randn(2000, 2).repeat(5, 0) * [1, 0] + 2 * rng.randn(10_000, 2)
     cells[rng.rand(*cells.shape) < 0.3] = np.nan
-    means = GroupMeans.of(cells, groups)
+    means = _GroupMeans.of(cells, groups)
     assert 3.5 < means.ratio[0] < 4.5 and means.ratio[1] > 40
     around = means.around(cells, groups)
     others = [k for k in range(1, 5) if not np.isnan(cells[k, 0])]
