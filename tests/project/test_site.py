@@ -192,16 +192,6 @@ def test_names_of_pages_exist():
                 assert hasattr(importlib.import_module(module), last), (path, name)
 
 
-def test_every_example_has_a_question_and_an_answer():
-    paths = sorted((ROOT / "examples").glob("plot_*.py"))
-    assert len(paths) >= 16
-    for path in paths:
-        title, line, *_ = ast.get_docstring(ast.parse(path.read_text())).splitlines()
-        assert title.endswith("?"), path.name
-        assert line == "=" * len(title), path.name
-        assert "savefig" in path.read_text()[-200:], path.name
-
-
 def test_the_reference_has_every_public_name_once(extensions):
     pages = importlib.import_module("api_pages")
     groups = pages.groups()
@@ -215,7 +205,7 @@ def test_the_reference_has_every_public_name_once(extensions):
     called = [
         f"{module}.{name}" for (_, module), some in groups.items() for name in some
     ]
-    assert len(called) == len(set(called)) <= 154
+    assert len(called) == len(set(called))
     made = pages.pages(groups)
     assert list(made) == called
     assert {f"skmc.{name}" for name in skmc.__all__} <= set(called)
