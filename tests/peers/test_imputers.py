@@ -14,10 +14,18 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from conftest import COMPLETERS, make
+from conftest import make
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 
-from skmc import GaussianCompleter, KNNCompleter, MeanCompleter
+from skmc import (
+    AutoCompleter,
+    ChainedCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+    TreesCompleter,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -77,7 +85,16 @@ IMPUTERS = {
     "SimpleImputer": in_place(MeanCompleter, **DROP),
     "IterativeImputer": in_place(GaussianCompleter, random_state=0, **DROP),
 }
-EVERY = pytest.mark.parametrize("imputer", [make(cls, **DROP) for cls in COMPLETERS])
+OF_TABLES = (
+    AutoCompleter,
+    ChainedCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+    TreesCompleter,
+)
+EVERY = pytest.mark.parametrize("imputer", [make(cls, **DROP) for cls in OF_TABLES])
 
 
 def _tests_of(name: str) -> dict[str, Any]:
