@@ -48,7 +48,7 @@ def matrices(draw):
 
 @pytest.mark.parametrize("cls", COMPLETERS)
 @settings(
-    max_examples=80,  # of each: over 2 000 together, and more in tests/long
+    max_examples=40,  # of each: 1 000 together, and 1 500 more in tests/long
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
