@@ -96,7 +96,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         Standard deviation ``sigma`` of the noise of each column.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_cols,)
         Names of the columns, if ``X`` is a data frame whose names are texts.
     scores_ : ndarray
         ``|x - m| / sqrt(c v + sigma^2)`` at left-out cells, in ascending order.
