@@ -207,7 +207,7 @@ class GroupedCompleter(Estimator):
         Raises
         ------
         ValueError
-            ``by`` names no column, or all columns.
+            ``by`` names no column, or all columns; the completer has ``add_indicator``.
         """
         table: Any = as_table(X)
         validate_data(self, table, skip_check_array=True)
@@ -229,6 +229,11 @@ class GroupedCompleter(Estimator):
         completer: Any = self.completer
         if completer is None:
             completer = MixedCompleter()
+        if getattr(completer, "add_indicator", False):
+            raise ValueError(
+                f"add_indicator of {type(completer).__name__} would append columns for "
+                "the means, too; use sklearn.impute.MissingIndicator beside it."
+            )
         self.completer_ = clone(completer).fit(self._extended(table))
         return self
 

@@ -134,6 +134,12 @@ def test_containers_and_wrappers():
     assert 0 < search.fit(X, y).best_score_ < 1
 
 
+def test_indicators_of_means_are_refused():
+    X, _, _ = table(5, 4, 1.0)
+    with pytest.raises(ValueError, match="add_indicator of GaussianCompleter"):
+        grouped(GaussianCompleter(add_indicator=True)).fit(X)
+
+
 @pytest.mark.parametrize(
     ("by", "message"),
     [
