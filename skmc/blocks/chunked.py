@@ -43,7 +43,6 @@ class ChunkedEM(EM):
     Iterates and parameters are those of `EM`.
     """
 
-    eager = "chunks are computed by Dask"
 
     def init(self, data: Any) -> Any:
         zero = torch.zeros(data.shape[1], dtype=data.dtype)
@@ -116,7 +115,6 @@ class ChunkedSVD(Solver):
         Initial factors of the columns.
     """
 
-    eager = "chunks are computed by Dask"
 
     def __init__(self, start: Tensor):
         self.start = start

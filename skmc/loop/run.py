@@ -11,7 +11,6 @@ from torch import Tensor
 from skmc.cells import Observed, SparseObserved
 from skmc.linalg import threads_for
 from skmc.loop.answers import Answers
-from skmc.loop.graphed import Graphed
 from skmc.loop.scope import STORE, Work, seconds_left
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Solver, State
@@ -63,7 +62,6 @@ class Run:
         self.iteration = 0
         self.answers = Answers(solver.outputs(self.state), data)
         self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
-        self.graphed = Graphed(solver, data, check_every)
 
     def work(self) -> Work:
         """Return the data needed to resume the solve at this iteration.
@@ -131,8 +129,9 @@ class Run:
             if offer is not None:
                 offer(self.work)
             previous = progress = None  # frees the state before the last step
-            previous = self._move(until)
-            n_iter = self.iteration
+            previous = self.state
+            self.state = self.solver.step(self.data, previous)
+            self.iteration = n_iter = self.iteration + 1
             late = n_iter != until and seconds_left() <= 0
             if n_iter % self.check_every and n_iter != until and not late:
                 continue
@@ -145,22 +144,6 @@ class Run:
                 break
             if self.compact:
                 self.drop_finished()
-
-    def _move(self, until: int) -> State:
-        """Take one step, or inside of `cuda_graphs` all steps up to the next check.
-
-        Returns the state before the last step.
-        """
-        ahead = self.check_every
-        whole = self.iteration % ahead == 0 and self.iteration + ahead <= until
-        if whole and (moved := self.graphed(self.state)) is not None:
-            self.iteration += ahead
-            previous, self.state = moved
-            return previous
-        previous = self.state
-        self.iteration += 1
-        self.state = self.solver.step(self.data, previous)
-        return previous
 
     def check(self, previous: State) -> Progress:
         """Evaluate residuals, stop rules and history of the current iterate.
@@ -175,15 +158,14 @@ class Run:
         Progress
         """
         answers, state, n_iter = self.answers, self.state, self.iteration
-        kept = self.graphed.kept
-        outputs = kept(self.solver.outputs(state))
+        outputs = self.solver.outputs(state)
         valid = self._valid(outputs)
         residual = self.solver.residual(self.data, previous, state)
         answers.update(outputs, state.objective, residual, n_iter, valid)
 
         record = {
             "n_iter": torch.tensor(n_iter),
-            **kept({"objective": state.objective}),
+            "objective": state.objective,
             "residual": residual,
         }
         progress = Progress(
@@ -215,7 +197,6 @@ class Run:
             return
         self.data = cast(Observed, self.data).select(kept)  # it has a batch axis
         self.state = self.solver.select(self.state, kept)
-        self.graphed = Graphed(self.solver, self.data, self.check_every)
         for rule in self.stop:
             rule.select(kept)  # type: ignore[attr-defined]
 

@@ -132,7 +132,6 @@ class ALS(Solver):
     approximation. Numerical Linear Algebra with Applications 22 (2015).
     """
 
-    eager = "rows of similar length are solved together, and lengths are shapes"
 
     def __init__(
         self,

@@ -116,7 +116,6 @@ class Descent(ParametricSolver[Observed, DescentState]):
         Penalties ``R_j`` by the names of the model's parameters.
     """
 
-    eager = ""
 
     model: nn.Module
     terms: Sequence[Term]

@@ -79,7 +79,6 @@ class EM(Solver[Observed, EMState]):
     of incomplete multivariate data. Chapman and Hall (1997).
     """
 
-    eager = "decompositions report back to the host"
 
     def __init__(self, ridge: float, start: Gaussian | None = None):
         self.ridge = ridge
@@ -199,7 +198,6 @@ class FactorEM(Solver[Observed, FactorEMState]):
     Rubin, Thayer. EM algorithms for ML factor analysis. Psychometrika 47 (1982).
     """
 
-    eager = "decompositions report back to the host"
 
     def __init__(self, ridge: float, rank: int, start: FactorGaussian | None = None):
         self.ridge = ridge

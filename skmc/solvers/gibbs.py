@@ -143,7 +143,6 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     Probability in the Engineering and Informational Sciences 4 (1990).
     """
 
-    eager = "rows of similar length are drawn together, and lengths are shapes"
 
     rng: Randomness
     rank: int

@@ -103,7 +103,6 @@ class NCARL(Solver[Observed, NCARLState]):
     correlation learning. IEEE Trans. Pattern Anal. Mach. Intell. 45 (2023).
     """
 
-    eager = "decompositions report back to the host"
 
     alpha: float
     n_neighbors: int

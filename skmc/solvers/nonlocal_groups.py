@@ -94,7 +94,6 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         Completion to start from.
     """
 
-    eager = "groups are found and counted on the host"
 
     side: int
     size: int

@@ -97,7 +97,6 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         Fixed weight of the extrapolation, in place of the adaptive one.
     """
 
-    eager = "lengths of a step are tried until one is short enough"
 
     network: Autoencoder
     _: KW_ONLY

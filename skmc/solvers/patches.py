@@ -111,7 +111,6 @@ class PatchTraining(Solver[Observed, PatchState]):
         Source of the initial network, the order of the cells and the masked cells.
     """
 
-    eager = "mini-batches are drawn on the host"
 
     def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side

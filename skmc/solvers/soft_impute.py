@@ -101,7 +101,6 @@ class SoftImpute(Solver):
 
     svd_tol = 1e-4
     svd_steps = 2
-    eager = "how many singular values remain is a shape"
 
     weight: float
     max_rank: int | None = None

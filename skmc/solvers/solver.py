@@ -42,9 +42,6 @@ class Solver(ABC, Generic[D, S]):
     # Main kind of operation in a step, from which the loop chooses the number of
     # threads.
     workload: ClassVar[Workload] = Workload.PRODUCTS
-    # Reason why steps cannot be captured as a CUDA graph; empty if they can. Such steps
-    # accept tensors instead of the state's numbers, such as the iteration.
-    eager: ClassVar[str] = "capture is untested"
 
     @abstractmethod
     def init(self, data: D) -> S:
@@ -184,4 +181,3 @@ class DecomposingSolver(Solver[D, S]):
     """A solver whose steps mostly decompose dense matrices."""
 
     workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"

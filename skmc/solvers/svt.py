@@ -75,7 +75,6 @@ class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
     SIAM Journal on Optimization 20 (2010).
     """
 
-    eager = "how many singular values remain is a shape"
 
     def __init__(self, tau: float, delta: float | None = None):
         self.tau = tau
