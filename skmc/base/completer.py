@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -161,7 +162,7 @@ class BaseCompleter(Estimator):
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
             self.__dict__.clear()
             self.__dict__.update(before | hooks)
-            if isinstance(error, RuntimeError) and "allocate memory" in str(error):
+            if _needs_memory(error):
                 raise _out_of_memory(self) from error
             raise
         self._set_fitted(given.statistics, outcome)
@@ -318,6 +319,13 @@ def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         limits = np.finfo(dtype)
         values = values.clip(limits.min, limits.max)
     return values.astype(dtype, copy=False)
+
+
+def _needs_memory(error: Exception) -> bool:
+    """Whether the memory of the host or of the device was too small."""
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)
 
 
 def _out_of_memory(completer: BaseCompleter) -> MemoryError:

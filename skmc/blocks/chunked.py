@@ -43,7 +43,6 @@ class ChunkedEM(EM):
     Iterates and parameters are those of `EM`.
     """
 
-
     def init(self, data: Any) -> Any:
         zero = torch.zeros(data.shape[1], dtype=data.dtype)
         eye = torch.eye(len(zero), dtype=zero.dtype)
@@ -114,7 +113,6 @@ class ChunkedSVD(Solver):
     start : Tensor of shape (n, rank)
         Initial factors of the columns.
     """
-
 
     def __init__(self, start: Tensor):
         self.start = start

@@ -37,7 +37,7 @@ def recovers_a_rank_two_matrix(case: Case) -> None:
     X = np.ma.masked_array(truth, hidden)
     claimed = case.tags.recovers
     expect(claimed < 1.3, f"completer_tags.recovers={claimed} claims nothing")
-    for device in devices():
+    for device in devices(case.estimator):
         params = {"random_state": 0, "device": device}
         if "candidates" in case.params:
             params["max_time"] = 10
@@ -159,7 +159,7 @@ def devices_agree(case: Case) -> None:
     """Every device gives the same completion up to rounding."""
     _, masked = small_problem()
     expected = case.fitted.transform(masked)
-    for device in devices():
+    for device in devices(case.estimator):
         completed = case.make(device=device).fit_transform(masked)
         close(completed, expected, f"the completion on {device} differs", 0, 1e-6)
 
@@ -182,7 +182,7 @@ def pickles(case: Case) -> None:
 def is_deterministic(case: Case) -> None:
     """Repeated fits are equal, use no global random state, and end on the CPU."""
     _, masked = small_problem()
-    for device in devices():
+    for device in devices(case.estimator):
         completer = case.make(device=device)
         state, of_torch = _numpy_state(), torch.get_rng_state()
         completed = completer.fit_transform(masked)

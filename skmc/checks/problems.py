@@ -32,6 +32,8 @@ NAMES = list("abcdef")  # names of the columns of the small problem
 def quick(estimator: E, **params: Any) -> E:
     """Clone an estimator, and make it fast and reproducible.
 
+    A device that the estimator names is kept.
+
     Parameters
     ----------
     estimator : estimator
@@ -43,9 +45,12 @@ def quick(estimator: E, **params: Any) -> E:
     -------
     estimator
     """
-    wanted, names = {**QUICK, **params}, estimator.get_params(deep=False)
     own: E = clone(estimator)
-    return own.set_params(**{k: v for k, v in wanted.items() if k in names})
+    given = own.get_params(deep=False)
+    wanted = {**QUICK, **params}
+    if given.get("device", "auto") != "auto" and "device" not in params:
+        del wanted["device"]
+    return own.set_params(**{k: v for k, v in wanted.items() if k in given})
 
 
 def low_rank(
@@ -135,14 +140,21 @@ class Case:
         return self._fitted
 
 
-def devices() -> list[str]:
-    """Devices of this machine.
+def devices(estimator: Estimator | None = None) -> list[str]:
+    """Devices of this machine, and the one that an estimator names.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        Estimator with or without a parameter ``device``.
 
     Returns
     -------
     list of str
     """
-    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    found = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    named = str(getattr(estimator, "device", "auto"))
+    return found if named in ("auto", *found) else [*found, named]
 
 
 def _sparse(masked: np.ma.MaskedArray) -> Any:

@@ -186,7 +186,8 @@ class AutoencoderCompleter(IterativeCompleter):
         **inputs: Any,
     ) -> RowDescent:
         # The solver's loss is a sum, n times the paper's loss.
-        decay = SquaredNorm(params.lambda_weights * unit * data.shape[0])
+        weight = params.lambda_weights * unit * data.shape[0]
+        decay = SquaredNorm(weight).to(data.values)
         return RowDescent(
             network,
             {f"weights.{i}": decay for i in range(len(network.weights))},

@@ -159,9 +159,9 @@ class GradualNSRCompleter(IterativeCompleter):
             W.data *= START_SHARE
         return NonsmoothDescent(
             network,
-            activity=L1Norm(params.alpha),
-            rank=NuclearNorm(params.beta),
-            decay=SquaredNorm(2 * params.lambda_weights),
+            activity=L1Norm(params.alpha).to(data.values),
+            rank=NuclearNorm(params.beta).to(data.values),
+            decay=SquaredNorm(2 * params.lambda_weights).to(data.values),
             box=Box(params.bound),
             schedule=CosineSchedule(params.mu_max, params.mu_min, params.max_iter),
             gamma=params.gamma,

@@ -185,7 +185,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
             N_UNITS,
             rng.stream(0),
         )
-        ridge = SquaredNorm(params.lambda_ridge)
+        ridge = SquaredNorm(params.lambda_ridge).to(data.values)
         return _LinkedDescent(
             model,
             [SquaredError(data)],

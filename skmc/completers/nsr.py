@@ -170,13 +170,14 @@ class NSRCompleter(IterativeCompleter):
             self._n_units(data.shape[1]),
             rng.stream(0),
         )
+        penalties = {
+            "decoder": L1Norm(params.lambda_decoder),
+            "encoder": SquaredNorm(params.lambda_encoder),
+            "skip": SquaredNorm(params.lambda_skip),
+        }
         return CodeDescent(
             network,
-            {
-                "decoder": L1Norm(params.lambda_decoder),
-                "encoder": SquaredNorm(params.lambda_encoder),
-                "skip": SquaredNorm(params.lambda_skip),
-            },
+            {name: term.to(data.values) for name, term in penalties.items()},
             lr=self.lr,
             horizon=horizon,
             warm_up=max(1, horizon // 10),

@@ -100,20 +100,24 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     if A.shape[-2] < A.shape[-1]:
         X, norm = shrink_dense(A.mT, tau)
         return X.mT, norm
-    tau = torch.as_tensor(tau, dtype=A.dtype, device=A.device)
     size = torch.linalg.matrix_norm(A)
     if (size <= tau).all():
         return torch.zeros_like(A), torch.zeros_like(size)
-    D = A if (tau >= SINGLE_LIMIT * size).all() else A.double()
+    D = A if (SINGLE_LIMIT * size <= tau).all() else A.double()
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.clamp_min(0).sqrt()
-    if (tau < GRAM_LIMIT * s[..., -1]).any():
+    if (GRAM_LIMIT * s[..., -1] > tau).any():
         found = subtracted(full_svd(A), tau, min(A.shape[-2:]))
         return found.dense(), found.s.sum(-1)
-    less = (s - tau[..., None]).clamp_min(0)
+    less = (s - _of_values(tau)).clamp_min(0)
     share = less / s.clamp_min(torch.finfo(s.dtype).tiny)
     filtered = (V * share[..., None, :]) @ V.mT
     return A @ filtered.to(A.dtype), less.sum(-1).to(A.dtype)
+
+
+def _of_values(tau: float | Tensor) -> float | Tensor:
+    """A threshold of each member beside its singular values."""
+    return tau[..., None] if isinstance(tau, Tensor) else tau
 
 
 def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
@@ -132,8 +136,7 @@ def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
     -------
     SVD
     """
-    tau = torch.as_tensor(tau, dtype=found.s.dtype, device=found.s.device)
-    s = (found.s - tau[..., None]).clamp_min(0)
+    s = (found.s - _of_values(tau)).clamp_min(0)
     rank = int((s > 0).sum(-1).max())
     return SVD(found.U, s, found.V).first(min(rank, cap))
 
@@ -146,7 +149,7 @@ def _gram(A: Tensor, tau: float | Tensor) -> SVD:
     D = A.double()
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.flip(-1).clamp_min(0).sqrt()
-    if (torch.as_tensor(tau) < GRAM_LIMIT * s[..., 0]).any():
+    if (GRAM_LIMIT * s[..., 0] > tau).any():
         return full_svd(A)
     V = V.flip(-1)
     floor = GRAM_LIMIT * s[..., :1] + torch.finfo(s.dtype).tiny

@@ -260,6 +260,8 @@ def resolve_device(device: str | torch.device) -> torch.device:
     try:
         resolved = torch.device(device)
         torch.zeros(1, device=resolved).item()
+    except torch.cuda.OutOfMemoryError:
+        raise  # it is there, but full
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
         found += ["mps"] * torch.backends.mps.is_available()

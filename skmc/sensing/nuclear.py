@@ -112,9 +112,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
             def project(W: Tensor) -> Tensor:
                 return W + operator.least_norm(y - operator.forward(W))
 
-            return DouglasRachford(
-                NuclearNorm(1.0), project, LENGTH * float(least) or 1.0
-            )
+            norm = NuclearNorm(1.0).to(data.values)
+            return DouglasRachford(norm, project, LENGTH * float(least) or 1.0)
         weight = self.lambda_nuclear * torch.linalg.matrix_norm(data.values, 2)
         curvature = operator.norm.square() or 1.0
         fit = MeasurementError(operator, y)

@@ -70,7 +70,6 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
     corrupted low-rank matrices. arXiv:1009.5055 (2010), section 4.
     """
 
-
     def __init__(self, drift_tol: float = 1e-5):
         self.drift_tol = drift_tol
 

@@ -132,7 +132,6 @@ class ALS(Solver):
     approximation. Numerical Linear Algebra with Applications 22 (2015).
     """
 
-
     def __init__(
         self,
         start: Tensor | Callable[[], Tensor],

@@ -116,7 +116,6 @@ class Descent(ParametricSolver[Observed, DescentState]):
         Penalties ``R_j`` by the names of the model's parameters.
     """
 
-
     model: nn.Module
     terms: Sequence[Term]
     _: KW_ONLY

@@ -79,7 +79,6 @@ class EM(Solver[Observed, EMState]):
     of incomplete multivariate data. Chapman and Hall (1997).
     """
 
-
     def __init__(self, ridge: float, start: Gaussian | None = None):
         self.ridge = ridge
         self.start = start
@@ -197,7 +196,6 @@ class FactorEM(Solver[Observed, FactorEMState]):
     ----------
     Rubin, Thayer. EM algorithms for ML factor analysis. Psychometrika 47 (1982).
     """
-
 
     def __init__(self, ridge: float, rank: int, start: FactorGaussian | None = None):
         self.ridge = ridge

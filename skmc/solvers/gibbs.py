@@ -143,7 +143,6 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     Probability in the Engineering and Informational Sciences 4 (1990).
     """
 
-
     rng: Randomness
     rank: int
     n_burn_in: int

@@ -74,7 +74,6 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
     rule has half of this length, and other bounds on its growth.
     """
 
-
     def __init__(
         self, model: nn.Module, terms: Sequence[Term], *, lr: float | None = None
     ):

@@ -103,7 +103,6 @@ class NCARL(Solver[Observed, NCARLState]):
     correlation learning. IEEE Trans. Pattern Anal. Mach. Intell. 45 (2023).
     """
 
-
     alpha: float
     n_neighbors: int
     lambda_noise: float | None = None

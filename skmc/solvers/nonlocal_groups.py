@@ -94,7 +94,6 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         Completion to start from.
     """
 
-
     side: int
     size: int
     radius: int

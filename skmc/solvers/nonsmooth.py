@@ -97,7 +97,6 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         Fixed weight of the extrapolation, in place of the adaptive one.
     """
 
-
     network: Autoencoder
     _: KW_ONLY
     box: Box
@@ -107,16 +106,15 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
     omega: float | None = None
 
     def init(self, data: Observed) -> NonsmoothState:
-        parts = (self.network.weights, self.network.biases)
-        theta = Theta(*([p.detach().to(data.values) for p in part] for part in parts))
-        theta = theta.map(lambda p: self.box.prox(p, 1.0))
+        own = Theta.of(list(self.network.weights), list(self.network.biases))
+        theta = own.moved(self.box.prox(own.vector.detach().to(data.values), 1.0))
         forward = self.forward(data, theta)
         mu = self.schedule(0)
         blocks = self.blocks(forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
             found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
-            before=theta,
+            before=theta.vector,
             blocks=blocks,
             schedule=self.schedule,
             mu=mu,
@@ -133,9 +131,9 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         enough = self._descends(state, found, start)
         final = self.smooth(found.forward, blocks, state.schedule.end)
         return NonsmoothState(
-            objective=state.objective.new_tensor(final + blocks.penalty),
+            objective=torch.full_like(state.objective, final + blocks.penalty),
             found=found,
-            before=state.theta,
+            before=state.theta.vector,
             blocks=blocks,
             schedule=state.schedule if enough else state.schedule.lowered(LOWER),
             mu=mu,
@@ -176,16 +174,16 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         omega: float,
     ) -> Trial:
         """Take a proximal gradient step of length ``1 / (gamma L)``."""
-        moved = state.theta.map(torch.sub, state.before)
-        hat = state.theta.map(lambda a, b: a + omega * b, moved)
-        at_hat = self.forward(data, hat)
+        now = state.theta.vector
+        hat = now + omega * (now - state.before)
+        at_hat = self.forward(data, state.theta.moved(hat))
         value = self.smooth(at_hat, blocks, mu)
         grad = self.gradient(data, at_hat, blocks, mu)
         length = 1 / (self.gamma * L)
-        theta = hat.map(lambda a, g: self.box.prox(a - length * g, length), grad)
-        forward = self.forward(data, theta)
+        vector = self.box.prox(hat - length * grad, length)
+        forward = self.forward(data, state.theta.moved(vector))
         end = self.smooth(forward, blocks, mu)
-        way = theta.map(torch.sub, hat)
+        way = vector - hat
         squared = inner(way, way)
         bound = value + inner(grad, way) + L / 2 * squared
         return Trial(
@@ -200,8 +198,8 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
     def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
         """Whether an epoch lowers the smooth part as Proposition 2 requires."""
         gamma, L = self.gamma, found.lipschitz
-        moved = state.theta.map(torch.sub, state.before)
-        went = found.forward.theta.map(torch.sub, state.theta)
+        moved = state.theta.vector - state.before
+        went = found.forward.theta.vector - state.theta.vector
         least = (gamma - 1) * L / 4 * inner(went, went) - (
             (gamma + 1) ** 2 * L / (gamma - 1) * found.omega**2 * inner(moved, moved)
         )
@@ -243,11 +241,12 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         pairs = current.blocks.pairs(current.found.forward)
         gaps = [relative_norm(a - b, a).square() for a, b in pairs]
         gradient = self.gamma * current.found.lipschitz * math.sqrt(current.found.way)
-        length = math.sqrt(inner(current.theta, current.theta))
+        length = math.sqrt(inner(current.theta.vector, current.theta.vector))
         scale = data.energy + current.found.forward.error.square().sum()
         gaps.append(ratio(gradient * length, scale))
         return torch.stack(gaps).amax()
 
     def outputs(self, state: NonsmoothState) -> dict[str, Any]:
-        network = Autoencoder(state.theta.weights, state.theta.biases)
+        layers = (state.theta.weights, state.theta.biases)
+        network = Autoencoder(*([part.clone() for part in each] for each in layers))
         return {"X": state.found.forward.output, "network": network}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import CosineSchedule, Parts
+from skmc.linalg import CosineSchedule
 from skmc.models import hidden_layers, slope_at
 from skmc.solvers.solver import State
 from skmc.terms import L1Norm, NuclearNorm, SquaredNorm
@@ -18,24 +19,85 @@ Layers = Sequence[Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Theta(Parts):
-    """Weights and biases of a network, as in `Autoencoder`.
+class Theta:
+    """Weights and biases of a network, as in `Autoencoder`, in one vector.
+
+    Steps and inner products are then one operation each.
 
     Parameters
     ----------
-    weights : Layers
-        Weights of the layers.
-    biases : Layers
-        Biases of the layers.
+    vector : Tensor of shape (n_parameters,)
+        All weights, then all biases.
+    widths : tuple of int
+        Number of inputs of the network and of outputs of each layer.
     """
 
-    weights: Layers
-    biases: Layers
+    vector: Tensor
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, weights: Layers, biases: Layers) -> Theta:
+        """Join weights and biases.
+
+        Parameters
+        ----------
+        weights : sequence of Tensor of shape (width, next width)
+            Weights of the layers.
+        biases : sequence of Tensor of shape (1, next width)
+            Biases of the layers.
+
+        Returns
+        -------
+        Theta
+        """
+        widths = (len(weights[0]), *(W.shape[1] for W in weights))
+        return cls(torch.cat([p.flatten() for p in (*weights, *biases)]), widths)
+
+    def moved(self, vector: Tensor) -> Theta:
+        """Replace all parameters.
+
+        Parameters
+        ----------
+        vector : Tensor of shape (n_parameters,)
+            Other parameters of the same network.
+
+        Returns
+        -------
+        Theta
+        """
+        return Theta(vector, self.widths)
 
     @property
-    def parts(self) -> list[Tensor]:
-        """All tensors, with the weights first."""
-        return [*self.weights, *self.biases]
+    def all_weights(self) -> Tensor:
+        """The weights of all layers, (1, n_weights)."""
+        return self.vector[None, : -sum(self.widths[1:])]
+
+    @property
+    def weights(self) -> Layers:
+        """The weights of each layer."""
+        return self.layers(self.all_weights)
+
+    @property
+    def biases(self) -> Layers:
+        """The bias of each layer, (1, width)."""
+        own = self.vector[None, -sum(self.widths[1:]) :]
+        return own.split(list(self.widths[1:]), 1)
+
+    def layers(self, all_weights: Tensor) -> Layers:
+        """Divide a row of weights into those of each layer.
+
+        Parameters
+        ----------
+        all_weights : Tensor of shape (1, n_weights)
+            Numbers in the order of `all_weights`.
+
+        Returns
+        -------
+        sequence of Tensor
+        """
+        shapes = list(pairwise(self.widths))
+        parts = all_weights[0].split([m * n for m, n in shapes])
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -71,14 +133,14 @@ class Blocks:
     ----------
     h : Layers
         Slack variables of the hidden layers, each (n_rows, width).
-    V : tuple of Tensor
-        Slack variables of the weights, each in the shape of its ``W``.
+    V : Tensor of shape (1, n_weights)
+        Slack variables of the weights, as in `Theta.all_weights`.
     penalty : float
         Penalty ``alpha |h|_1 + beta |V|_*``.
     """
 
     h: Layers  # each (n_rows, width)
-    V: Layers  # each in the shape of its W
+    V: Tensor  # (1, n_weights)
     penalty: float  # alpha |h|_1 + beta |V|_*
 
     def pairs(self, forward: Forward) -> list[tuple[Tensor, Tensor]]:
@@ -95,7 +157,7 @@ class Blocks:
         """
         return [
             *zip(forward.hidden, self.h, strict=True),
-            *zip(forward.theta.weights, self.V, strict=True),
+            *zip(forward.theta.weights, forward.theta.layers(self.V), strict=True),
         ]
 
 
@@ -132,12 +194,13 @@ class Objective:
         -------
         Forward
         """
-        hidden = hidden_layers(theta.weights, theta.biases, data.values)
+        weights, biases = theta.weights, theta.biases
+        hidden = hidden_layers(weights, biases, data.values)
         last = [data.values, *hidden][-1]
-        output = torch.addmm(theta.biases[-1], last, theta.weights[-1])
+        output = torch.addmm(biases[-1], last, weights[-1])
         residual = data.residual(output)
         error = data.weighted(residual)
-        loss = (error * residual).sum() + sum(self.decay(W) for W in theta.weights)
+        loss = (error * residual).sum() + self.decay(theta.all_weights)
         return Forward(theta, hidden, output, error, float(loss))
 
     def blocks(self, forward: Forward, mu: float) -> Blocks:
@@ -158,7 +221,8 @@ class Objective:
         pairs = [self.rank.prox_and_value(W, mu) for W in forward.theta.weights]
         penalty = sum(self.activity(part) for part in h)
         penalty += sum(value for _, value in pairs)
-        return Blocks(h, [V for V, _ in pairs], float(penalty))
+        V = torch.cat([V.flatten() for V, _ in pairs])[None]
+        return Blocks(h, V, float(penalty))
 
     def smooth(self, forward: Forward, blocks: Blocks, mu: float) -> float:
         """The smooth part of Q.
@@ -176,12 +240,14 @@ class Objective:
         -------
         float
         """
-        slack = sum((a - b).square().sum() for a, b in blocks.pairs(forward))
+        slack = (forward.theta.all_weights - blocks.V).square().sum()
+        for z, h in zip(forward.hidden, blocks.h, strict=True):
+            slack = slack + (z - h).square().sum()
         return forward.loss + float(slack) / (2 * mu)
 
     def gradient(
         self, data: Observed, forward: Forward, blocks: Blocks, mu: float
-    ) -> Theta:
+    ) -> Tensor:
         """Gradient of the smooth part.
 
         Parameters
@@ -197,20 +263,22 @@ class Objective:
 
         Returns
         -------
-        Theta
+        Tensor of shape (n_parameters,)
         """
-        inputs = [data.values, *forward.hidden]
+        theta = forward.theta
+        inputs, W = [data.values, *forward.hidden], theta.weights
         back = 2 * forward.error
         weights, biases = [], []
         for i in reversed(range(len(inputs))):
-            W = forward.theta.weights[i]
-            _, decay = self.decay.value_and_grad(W)
-            weights.append(inputs[i].mT @ back + decay + (W - blocks.V[i]) / mu)
+            weights.append(inputs[i].mT @ back)
             biases.append(back.sum(0, keepdim=True))
             if i:
-                back = back @ W.mT + (inputs[i] - blocks.h[i - 1]) / mu
+                back = back @ W[i].mT + (inputs[i] - blocks.h[i - 1]) / mu
                 back *= slope_at(inputs[i])
-        return Theta(weights[::-1], biases[::-1])
+        grad = Theta.of(weights[::-1], biases[::-1])
+        _, decay = self.decay.value_and_grad(theta.all_weights)
+        grad.all_weights.add_(decay).add_(theta.all_weights - blocks.V, alpha=1 / mu)
+        return grad.vector
 
 
 @dataclass(frozen=True)
@@ -253,7 +321,7 @@ class NonsmoothState(State):
         The objective at this iterate.
     found : Trial
         The last step.
-    before : Theta
+    before : Tensor of shape (n_parameters,)
         Parameters of the previous epoch.
     blocks : Blocks
         Slack variables.
@@ -268,7 +336,7 @@ class NonsmoothState(State):
     """
 
     found: Trial
-    before: Theta  # theta of the previous epoch
+    before: Tensor  # theta of the previous epoch
     blocks: Blocks
     schedule: CosineSchedule
     mu: float
@@ -281,19 +349,18 @@ class NonsmoothState(State):
         return self.found.forward.theta
 
 
-def inner(a: Theta, b: Theta) -> float:
-    """Inner product ``<a, b>`` over all parameters.
+def inner(a: Tensor, b: Tensor) -> float:
+    """Inner product ``<a, b>`` of vectors.
 
     Parameters
     ----------
-    a : Theta
-        First parameters.
-    b : Theta
-        Second parameters, of the same sizes.
+    a : Tensor of shape (k,)
+        First vector.
+    b : Tensor of shape (k,)
+        Second vector.
 
     Returns
     -------
     float
     """
-    parts = zip(a.parts, b.parts, strict=True)
-    return float(sum(torch.linalg.vecdot(p.flatten(), q.flatten()) for p, q in parts))
+    return float(torch.linalg.vecdot(a, b))

@@ -111,7 +111,6 @@ class PatchTraining(Solver[Observed, PatchState]):
         Source of the initial network, the order of the cells and the masked cells.
     """
 
-
     def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side
         self.lr = lr
@@ -200,12 +199,13 @@ class PatchTraining(Solver[Observed, PatchState]):
     def _known_in_holes(self, state: PatchState, n_cells: int) -> Tensor:
         """Masks of the cells known around random hidden cells when these are filled."""
         n_holes = len(state.holes[0])
-        lot = torch.randint(n_holes, (n_cells,), generator=state.generator)
-        lot_of_drops = torch.rand(n_cells, generator=state.generator)
-        rows, cols = (index[lot.to(index.device)] for index in state.holes)
+        device = state.order.device
+        lot = torch.randint(n_holes, (n_cells,), generator=state.generator).to(device)
+        lot_of_drops = torch.rand(n_cells, generator=state.generator).to(device)
+        rows, cols = (index[lot] for index in state.holes)
         own = state.order[rows, cols][:, None, None]
         known = state.rounds.around(rows, cols) < own
-        spared = lot_of_drops.to(known.device) >= state.dropped_share
+        spared = lot_of_drops >= state.dropped_share
         return known | spared[:, None, None]
 
     def residual(

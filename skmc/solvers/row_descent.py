@@ -108,7 +108,6 @@ class RowDescent(Solver[Observed, RowState]):
         Number of epochs during which the learning rate rises to its full value.
     """
 
-
     network: nn.Module
     penalties: Mapping[str, Term]
     _: KW_ONLY

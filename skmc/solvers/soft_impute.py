@@ -37,8 +37,8 @@ class SoftImputeState(State):
         Previous iterate at the observed cells.
     momentum : Momentum
         Momentum of the next step.
-    moved : Tensor of shape ()
-        ``|L - Y| / |L|``, where ``Y`` is the start of the last step.
+    extrapolated : LowRank
+        ``Y``, the start of the last step.
     """
 
     X: LowRank
@@ -48,7 +48,7 @@ class SoftImputeState(State):
     before: SVD
     seen_before: Tensor
     momentum: Momentum
-    moved: Tensor  # (), |L - Y| / |L|, where Y is the start of the step
+    extrapolated: LowRank  # Y, the start of the last step
 
 
 @dataclass(eq=False)
@@ -129,16 +129,12 @@ class SoftImpute(Solver):
         largest = data.largest_weight
         filled = data.plus(data.weighted(data.values - seen) / largest, Y)
         spectrum = self._shrink(filled, state.spectrum, self.weight / largest)
-        new = self._state(data, spectrum, state.effects)
-        low = spectrum.low_rank()
-        size = low.squared_norm().clamp_min(torch.finfo(seen.dtype).tiny)
-        moved = (low + Y * -1.0).squared_norm().clamp_min(0) / size
         return replace(
-            new,
+            self._state(data, spectrum, state.effects),
             before=state.spectrum,
             seen_before=state.seen,
             momentum=momentum.next,
-            moved=moved.sqrt(),
+            extrapolated=Y,
         )
 
     def _state(
@@ -159,7 +155,7 @@ class SoftImpute(Solver):
             before=spectrum,
             seen_before=seen,
             momentum=initial_momentum(),
-            moved=torch.full_like(misfit, torch.inf),
+            extrapolated=X,
         )
 
     def _shrink(
@@ -201,7 +197,10 @@ class SoftImpute(Solver):
         Tensor of shape ()
         """
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
-            return current.moved
+            low = current.spectrum.low_rank()
+            moved = (low + current.extrapolated * -1.0).squared_norm()
+            tiny = torch.finfo(moved.dtype).tiny
+            return (moved.clamp_min(0) / low.squared_norm().clamp_min(tiny)).sqrt()
         values = data.values
         if self.sides is not None:
             values = values - current.effects.at(data)

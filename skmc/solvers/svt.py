@@ -75,7 +75,6 @@ class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
     SIAM Journal on Optimization 20 (2010).
     """
 
-
     def __init__(self, tau: float, delta: float | None = None):
         self.tau = tau
         self.delta = delta
