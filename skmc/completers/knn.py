@@ -98,7 +98,10 @@ def _tensors(
     values = torch.from_numpy(cells.astype(float, order="C"))
     seen = ~values.isnan()
     values = torch.where(seen, scaling.standardise(values), 0.0)
-    on = resolve_device(device)
+    try:
+        on = resolve_device(device)
+    except ValueError:  # the fit was loaded on another machine
+        on = torch.device("cpu")
     return values.to(on), seen.to(on)
 
 

@@ -59,7 +59,9 @@ def backend() -> Any:
     if not DEVICE.startswith("second"):
         pytest.skip(f"{DEVICE} does not count its operations and its memory")
     version = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    root = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
+    root = (
+        os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
+    )
     folder = Path(root, f"second_device-{torch.__version__}-{version}")
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -167,7 +167,7 @@ def candidates_for(
     """
     cells = X if isinstance(X, Entries) else Entries(X)
     size = Size(*cells.matrix_shape, len(cells))
-    whole = family(seed_of(random_state), resolve_device(device))
+    whole = family(seed_of(random_state), str(resolve_device(device)))
     found: dict[str, Any] = {}
     seconds = 0.0
     for candidate in sorted(whole, key=lambda c: c.cost(size)):
@@ -184,7 +184,7 @@ def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candida
     if isinstance(wanted, Mapping):
         found = [Candidate(*item) for item in wanted.items()]
     else:
-        found = family(seed, resolve_device(device))
+        found = family(seed, str(resolve_device(device)))
         if not isinstance(wanted, str):
             names, known = list(wanted), [c.name for c in found]
             if unknown := [name for name in names if name not in known]:
