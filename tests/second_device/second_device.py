@@ -52,9 +52,9 @@ class Module:
 def backend() -> Any:
     """Build the device if there is no build of this source, and register it.
 
-    A test that calls it is skipped where it cannot be built, or fails if the environment
-    variable SKMC_SECOND_DEVICE is "required". It is also skipped on other devices, which
-    count nothing.
+    A test that calls it is skipped where it cannot be built, or fails if the
+    environment variable SKMC_SECOND_DEVICE is "required". It is also skipped on other
+    devices, which count nothing.
     """
     if not DEVICE.startswith("second"):
         pytest.skip(f"{DEVICE} does not count its operations and its memory")

@@ -1,14 +1,13 @@
 """What each step of a solver asks of a device, and what a device would wait for.
 
 A GPU runs a queue of operations. Each takes some time to be launched, a copy from the
-host takes longer, and an answer that the host waits for empties the queue. The table has
-the mean of the second and later steps of the fits below. It fails when a number grows.
+host takes longer, and an answer that the host waits for empties the queue. The table
+limits the means of the second and later steps of the fits below.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections import Counter, defaultdict
 from typing import NamedTuple

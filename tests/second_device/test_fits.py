@@ -1,8 +1,8 @@
 """Everything that completers do gives the same numbers on another device.
 
 A way of use is a function of a class, of the parameters of its instances and of data,
-which yields its answers. Each is run on the CPU and on the second device. There, a tensor
-that was made on the wrong device is an error; see backend.cpp.
+which yields its answers. Each is run on the CPU and on the second device. There, a
+tensor that was made on the wrong device is an error; see backend.cpp.
 """
 
 from __future__ import annotations
