@@ -16,6 +16,7 @@ from skmc.completers._tree_rows import single
 from skmc.completers._units import standardized, undone
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
+COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
 MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
@@ -139,12 +140,14 @@ def _trained(
     residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
     # Counts are integers; the half excludes rounding errors.
     share = min((MIN_LEAF - 0.5) / counts.sum(), 0.5)
+    split = single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
     tree = DecisionTreeRegressor(
-        min_weight_fraction_leaf=share, random_state=rng.randint(2**31)
+        min_weight_fraction_leaf=share,
+        max_features=min(COLS_PER_SPLIT, split.shape[1]),
+        random_state=rng.randint(2**31),
     )
-    split = single(A) if A.shape[1] else np.zeros((len(A), 1))
-    tree.fit(split, on_grid(residual), counts)
-    leaves = tree.apply(split)
+    tree.fit(split, on_grid(residual), counts, check_input=False)
+    leaves = tree.apply(split, check_input=False)
     return coefs, tree, leaves.repeat(counts), residual.repeat(counts, 0)
 
 

@@ -38,7 +38,8 @@ class ChainedCompleter(TakesBounds):
 
     whose coefficients solve a ridge regression, and whose residual :math:`r_{ij}` is
     that of a donor: a random row of the leaf to which a regression tree on the
-    residuals sends row :math:`i`. A sweep trains the models of all columns, on a
+    residuals sends row :math:`i`; each of its splits is the best one in at most ten
+    columns, drawn at random. A sweep trains the models of all columns, on a
     bootstrap sample of the rows, and draws the missing cells of each column given all
     other cells of the row, observed or drawn. Columns follow each other by increasing
     number of missing cells. Several chains of sweeps run from different starts until

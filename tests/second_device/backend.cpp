@@ -124,10 +124,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     setDevice(device);
     return before;
   }
-  c10::Stream getStream(Device device) const override {
+  c10::Stream getStream(Device device) const noexcept override {
     return c10::Stream(c10::Stream::DEFAULT, card(device.index()));
   }
-  c10::Stream exchangeStream(c10::Stream stream) const override {
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     return getStream(stream.device());
   }
   void record(void**, const c10::Stream&, const DeviceIndex, const c10::EventFlag)
