@@ -87,7 +87,11 @@ class BiharmonicCompleter(BaseCompleter):
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y):
-            filled = self._inpainted(given)
+            picture = pixels(given.matrix, self.channels).astype(float)
+            missing = np.isnan(picture)
+            some = ~missing.all((0, 1))
+            filled = np.full(picture.shape, given.statistics.mean)
+            filled[:, :, some] = inpainted(picture[:, :, some], missing[:, :, some])
         cells, statistics = given.matrix, given.statistics
         whole = filled.reshape(cells.shape).astype(cells.dtype)
         # The row space takes longer than the fit, so it is computed at the first new
@@ -98,17 +102,26 @@ class BiharmonicCompleter(BaseCompleter):
         index = RowIndex(cells)
         return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
 
-    def _inpainted(self, given: Given) -> np.ndarray:
-        """Fill the channels, all at once if they have the same holes."""
-        picture = pixels(given.matrix, self.channels).astype(float)
-        mask = np.isnan(picture)
-        if (mask == mask[:, :, :1]).all():
-            return _inpainted(picture, mask[:, :, 0])
-        filled = np.full(picture.shape, given.statistics.mean)
-        for k in np.flatnonzero(~mask.all((0, 1))):
-            one = slice(k, k + 1)
-            filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
-        return filled
+
+def inpainted(picture: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Fill the channels of a picture, all at once if they have the same holes.
+
+    Parameters
+    ----------
+    picture : float ndarray of shape (height, width, channels)
+        Observed values; others do not matter.
+    missing : bool ndarray, same shape
+        Mask of the missing values; each channel has an observed one.
+
+    Returns
+    -------
+    ndarray of shape (height, width, channels)
+    """
+    if (missing == missing[:, :, :1]).all():
+        return _inpainted(picture, missing[:, :, 0])
+    parts = np.split(picture, picture.shape[2], axis=2)
+    masks = np.moveaxis(missing, 2, 0)
+    return np.concatenate(list(map(_inpainted, parts, masks)), axis=2)
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -13,7 +13,6 @@ from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
-MATCH_EVERY = 6  # rounds between matches, a multiple of the next number
 DIRECTIONS_EVERY = 2  # rounds with the same singular vectors
 # A round moves hidden cells by this multiple of the change that the groups suggest,
 # with momentum: chosen on crops of monarch and flower, where 16 rounds of
@@ -45,7 +44,7 @@ class NonlocalState(State):
     groups : int64 Tensor of shape (n_references, n_members)
         Patches similar to each reference.
     directions : Tensor of shape (n_references, n, n)
-        Singular vectors of the groups.
+        Singular vectors of the groups, as in `PatchGroups.directions`.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -92,6 +91,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         channels of a pixel next to each other.
     start : Tensor of the matrix's shape, optional
         Completion to start from.
+    match_every : int, default=6
+        Rounds between matches, a multiple of 2.
     """
 
     eager = "groups are found and counted on the host"
@@ -105,6 +106,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     horizon: int
     channels: int = 1
     start: Tensor | None = None
+    match_every: int = 6
 
     def init(self, data: Observed) -> NonlocalState:
         peak = data.values.abs().amax()
@@ -128,6 +130,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         patches = self._groups(data)
         references = patches.references(~mask)
         groups = patches.match(picture, references, doubt)
+        groups, directions = self._directions(patches, picture, groups, 0)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
             mask=mask,
@@ -138,7 +141,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references=references,
             others=patches.references(~mask, self.stride // 2),
             groups=groups,
-            directions=self._directions(patches, picture, groups, 0),
+            directions=directions,
             center=center,
             unit=unit,
             iteration=0,
@@ -165,6 +168,22 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         if bool(known.all()):
             return None
         return Observed(_joined(values), _joined(known))
+
+    def isolated(self, data: Observed) -> bool:
+        """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        bool
+        """
+        mask = self._split(data.mask)
+        known = halve(mask.to(data.values.dtype), mask)[1]
+        return bool(known.all() and not mask.all())
 
     def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
         """Make a solver that starts from the completion of the coarser picture.
@@ -197,8 +216,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
     def _directions(
         self, patches: PatchGroups, picture: Tensor, groups: Tensor, iteration: int
-    ) -> Tensor:
-        """Singular vectors for the next rounds, the last with the lowest threshold."""
+    ) -> tuple[Tensor, Tensor]:
+        """Groups and singular vectors for the next rounds, up to the last of these."""
         lowest = self.threshold_at(iteration + DIRECTIONS_EVERY - 1)
         return patches.directions(picture, groups, lowest)
 
@@ -220,13 +239,13 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
     def step(self, data: Observed, state: NonlocalState) -> NonlocalState:
         patches, picture, k = self._groups(data), state.picture, state.iteration
-        if k and k % MATCH_EVERY == 0:
+        if k and k % self.match_every == 0:
             references, others = state.others, state.references
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)
         if k and k % DIRECTIONS_EVERY == 0:
-            directions = self._directions(patches, picture, state.groups, k)
-            state = replace(state, directions=directions)
+            found = self._directions(patches, picture, state.groups, k)
+            state = replace(state, groups=found[0], directions=found[1])
         found = state.groups, state.directions
         estimate = patches.shrink(picture, *found, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
