@@ -165,7 +165,7 @@ class PatchGroups:
 
     def directions(
         self, picture: Tensor, groups: Tensor, threshold: float = 0.0
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         """The singular vectors of groups, centered at their mean patches.
 
         Parameters
@@ -179,20 +179,15 @@ class PatchGroups:
 
         Returns
         -------
-        groups : int64 Tensor of shape (n_references, n_members)
-            On a CPU in order of the rank they keep, the highest first.
-        directions : Tensor of shape (n_references, n, n)
-            Their singular vectors as in `principal`.
+        Tensor of shape (n_references, n, n)
+            Singular vectors as in `principal`.
         """
         patches = self._patches(picture)
         n = min(patches[0].numel(), groups.shape[1])
         found = picture.new_empty(len(groups), n, n)
         for block, own in zip(*self._split(patches, groups, found), strict=True):
             own.copy_(principal(patches[block].flatten(2), threshold))
-        if found.device.type == "cpu":
-            order = _rank(found).argsort(descending=True, stable=True)
-            groups, found = groups[order], found[order]
-        return groups, found
+        return found
 
     def shrink(
         self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
@@ -205,7 +200,9 @@ class PatchGroups:
         ----------
         picture : Tensor of shape (\\*channels, \\*shape)
             Finite picture.
-        groups, directions : Tensor
+        groups : int64 Tensor of shape (n_references, n_members)
+            Result of `match`.
+        directions : Tensor of shape (n_references, n, n)
             Result of `directions`, for this picture or a similar one.
         threshold : float
             Threshold of `lower_rank`.
@@ -221,7 +218,7 @@ class PatchGroups:
         total = picture.new_zeros(channels.numel())
         for block, own in zip(*self._split(patches, groups, directions), strict=True):
             if own.device.type == "cpu":  # elsewhere, this would wait for the device
-                own = own[:, :, -max(1, int(_rank(own[0]))) :]
+                own = own[:, :, -max(1, int(own.any(0).any(0).sum())) :]
             lower = lower_rank(patches[block].flatten(2), own, threshold)
             places = n_channels * block[..., None] + cells
             total.index_add_(0, places.flatten(), lower.flatten())
@@ -259,11 +256,6 @@ def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
     """Number of the patch whose center is nearest to each cell, on one axis."""
     middles = (corners[1:] + corners[:-1] + side - 1) / 2
     return torch.searchsorted(middles, cells.to(middles.dtype).contiguous())
-
-
-def _rank(directions: Tensor) -> Tensor:
-    """Number of columns that are not zero."""
-    return directions.any(-2).sum(-1)
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:

@@ -44,7 +44,7 @@ class NonlocalState(State):
     groups : int64 Tensor of shape (n_references, n_members)
         Patches similar to each reference.
     directions : Tensor of shape (n_references, n, n)
-        Singular vectors of the groups, as in `PatchGroups.directions`.
+        Singular vectors of the groups.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -130,7 +130,6 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         patches = self._groups(data)
         references = patches.references(~mask)
         groups = patches.match(picture, references, doubt)
-        groups, directions = self._directions(patches, picture, groups, 0)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
             mask=mask,
@@ -141,7 +140,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references=references,
             others=patches.references(~mask, self.stride // 2),
             groups=groups,
-            directions=directions,
+            directions=self._directions(patches, picture, groups, 0),
             center=center,
             unit=unit,
             iteration=0,
@@ -216,8 +215,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
     def _directions(
         self, patches: PatchGroups, picture: Tensor, groups: Tensor, iteration: int
-    ) -> tuple[Tensor, Tensor]:
-        """Groups and singular vectors for the next rounds, up to the last of these."""
+    ) -> Tensor:
+        """Singular vectors for the next rounds, the last with the lowest threshold."""
         lowest = self.threshold_at(iteration + DIRECTIONS_EVERY - 1)
         return patches.directions(picture, groups, lowest)
 
@@ -244,8 +243,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)
         if k and k % DIRECTIONS_EVERY == 0:
-            found = self._directions(patches, picture, state.groups, k)
-            state = replace(state, groups=found[0], directions=found[1])
+            directions = self._directions(patches, picture, state.groups, k)
+            state = replace(state, directions=directions)
         found = state.groups, state.directions
         estimate = patches.shrink(picture, *found, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
