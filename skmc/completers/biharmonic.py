@@ -7,13 +7,12 @@ from dataclasses import KW_ONLY
 import numpy as np
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import splu
 from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome, ScaledRows
 from skmc.cells import Given, pixels
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import conjugate_gradients
+from skmc.linalg import InverseSquare, conjugate_gradients
 from skmc.loop import FitTasks
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Count
@@ -54,8 +53,8 @@ class BiharmonicCompleter(BaseCompleter):
     Notes
     -----
     The system is solved by conjugate gradients, preconditioned by a factorization of
-    the Laplacian of the missing pixels. Time and memory grow a little faster than their
-    number.
+    the Laplacian of the missing pixels, or by multigrid if more than 65536 of them are
+    connected. Time and memory are about linear in their number.
 
     References
     ----------
@@ -88,7 +87,11 @@ class BiharmonicCompleter(BaseCompleter):
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y):
-            filled = self._inpainted(given)
+            picture = pixels(given.matrix, self.channels).astype(float)
+            missing = np.isnan(picture)
+            some = ~missing.all((0, 1))
+            filled = np.full(picture.shape, given.statistics.mean)
+            filled[:, :, some] = inpainted(picture[:, :, some], missing[:, :, some])
         cells, statistics = given.matrix, given.statistics
         whole = filled.reshape(cells.shape).astype(cells.dtype)
         # The row space takes longer than the fit, so it is computed at the first new
@@ -99,72 +102,77 @@ class BiharmonicCompleter(BaseCompleter):
         index = RowIndex(cells)
         return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
 
-    def _inpainted(self, given: Given) -> np.ndarray:
-        """Fill the channels, all at once if they have the same holes."""
-        picture = pixels(given.matrix, self.channels).astype(float)
-        mask = np.isnan(picture)
-        if (mask == mask[:, :, :1]).all():
-            return _inpainted(picture, mask[:, :, 0])
-        filled = np.full(picture.shape, given.statistics.mean)
-        for k in np.flatnonzero(~mask.all((0, 1))):
-            one = slice(k, k + 1)
-            filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
-        return filled
+
+def inpainted(picture: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Fill the channels of a picture, all at once if they have the same holes.
+
+    Parameters
+    ----------
+    picture : float ndarray of shape (height, width, channels)
+        Observed values; others do not matter.
+    missing : bool ndarray, same shape
+        Mask of the missing values; each channel has an observed one.
+
+    Returns
+    -------
+    ndarray of shape (height, width, channels)
+    """
+    if (missing == missing[:, :, :1]).all():
+        return _inpainted(picture, missing[:, :, 0])
+    parts = np.split(picture, picture.shape[2], axis=2)
+    masks = np.moveaxis(missing, 2, 0)
+    return np.concatenate(list(map(_inpainted, parts, masks)), axis=2)
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Fill the pixels of ``mask (h, w)`` in ``picture (h, w, channels)``.
 
-    With the Laplacian ``L`` of the whole picture, whose edges are reflected, the
-    missing pixels ``x`` minimize ``|L u|^2``: ``A x = b`` with ``A = D^2 + C' C``,
-    where ``D`` is the part of ``-L`` among missing pixels, and ``C`` that from missing
-    to observed ones. A factorization of ``A`` takes much time and memory, that of ``D``
-    little. For ``y = D x``, the system is ``(1 + K' K) y = D^-1 b`` with
-    ``K = C D^-1``, which conjugate gradients solve in a few dozen steps, whatever the
-    size of the holes.
+    With the Laplacian of the whole picture, whose edges are reflected, the missing
+    pixels ``x`` minimize ``|L x + k|^2``, where ``L`` is the part of it for missing
+    pixels, and ``k`` is what the observed ones add. A factorization of ``L' L`` takes
+    much time and memory. With the part ``D`` of ``-L`` among missing pixels, it is
+    ``D D`` plus a part from missing to observed pixels. Preconditioned by the inverse
+    of ``D D``, conjugate gradients take a few dozen steps, whatever the number of
+    pixels, and a hundred where only one in a hundred is observed.
     """
     if not mask.any():
         return picture
-    missing = mask.ravel()
-    flat = picture.reshape(len(missing), -1)
-    known = flat[~missing]
-    L = _laplacian(*mask.shape)
-    outside, C = L[~missing], L[~missing][:, missing]
-    D = -L[missing][:, missing]
-    factor = splu(
-        D.tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    # Of each observed pixel, L has a part at observed and one at missing pixels.
-    b = D @ (L[missing][:, ~missing] @ known) - C.T @ (outside[:, ~missing] @ known)
+    known = picture[~mask]
+    Lt = _laplacian(mask)
+    rough = _differences(np.where(mask[..., None], 0, picture))
+    D = -Lt[:, mask.ravel()]
+    D.sum_duplicates()
+    approximate = InverseSquare(D, mask)
+    right = torch.from_numpy(-(Lt @ rough.reshape(mask.size, -1)))
 
-    def system(Y: Tensor) -> Tensor:
-        y = Y.numpy()
-        return Y + torch.from_numpy(factor.solve(C.T @ (C @ factor.solve(y))))
+    def system(X: Tensor) -> Tensor:
+        return torch.from_numpy(Lt @ (Lt.T @ X.numpy()))
 
-    right = torch.from_numpy(factor.solve(b))
-    accuracy = right.square().sum(0) * TOL**2
-    Y, _ = conjugate_gradients(system, right, None, MAX_STEPS, accuracy)
+    def inverse(R: Tensor) -> Tensor:
+        return torch.from_numpy(approximate(R.numpy()))
+
+    start = inverse(right)
+    accuracy = TOL**2 * (right * start).sum(0)
+    found, _ = conjugate_gradients(system, right, start, MAX_STEPS, accuracy, inverse)
     filled = picture.copy()
-    found = factor.solve(Y.numpy())
-    filled[mask] = found.clip(known.min(0), known.max(0))
+    filled[mask] = found.numpy().clip(known.min(0), known.max(0))
     return filled
 
 
-def _laplacian(height: int, width: int) -> sp.csr_array:
-    """Differences of each pixel from its four neighbors, ``(pixels, pixels)``.
+def _differences(values: np.ndarray) -> np.ndarray:
+    """The Laplacian of a picture. Neighbors beyond an edge are the pixel itself."""
+    wide = np.pad(values, [(1, 1), (1, 1), (0, 0)], mode="edge")
+    across = wide[1:-1, :-2] + wide[1:-1, 2:]
+    return across + wide[:-2, 1:-1] + wide[2:, 1:-1] - 4 * values
 
-    Neighbors beyond an edge are the pixel itself.
-    """
 
-    def along(n: int) -> sp.spmatrix:
-        ones, center = np.ones(n - 1), np.zeros(n)
-        center[1:] -= 1
-        center[:-1] -= 1
-        return sp.diags([ones, center, ones], [-1, 0, 1], shape=(n, n))
-
-    down = sp.kron(along(height), sp.identity(width))
-    across = sp.kron(sp.identity(height), along(width))
-    return sp.csr_array(down + across)
+def _laplacian(mask: np.ndarray) -> sp.csr_array:
+    """The rows of the Laplacian for the pixels of ``mask``, ``(n_missing, pixels)``."""
+    pixels = np.arange(mask.size, dtype=np.int32).reshape(mask.shape)
+    wide = np.pad(pixels, 1, mode="edge")
+    near = [wide[:-2, 1:-1], wide[1:-1, :-2], pixels, wide[1:-1, 2:], wide[2:, 1:-1]]
+    places = np.stack([each[mask] for each in near], axis=1)
+    values = np.tile([1.0, 1.0, -4.0, 1.0, 1.0], len(places))
+    ends = np.arange(0, places.size + 1, 5)
+    shape = len(places), mask.size
+    return sp.csr_array((values, places.ravel(), ends), shape=shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from skmc import patterns
 from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
+from skmc.completers.biharmonic import inpainted
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -24,6 +25,9 @@ from skmc.solvers import NonlocalLowRank, Solver
 
 SIDES = (6, 5, 8)  # patch sizes in the order of the trials
 TRIAL_SHARE = 0.5  # share of max_iter for a trial
+# If all holes are single cells: shares of the first threshold and of the rounds, and
+# rounds between matches, chosen on crops with 1 % hidden.
+FIRST_OF_SINGLE, ROUNDS_OF_SINGLE, MATCH_EVERY_OF_SINGLE = 0.4, 2 / 3, 2
 REVEALED = 4  # final rounds with the cells that early stopping held out
 
 
@@ -71,8 +75,10 @@ class NonlocalCompleter(IterativeCompleter):
     rounds. A patch with hidden cells counts as less similar, by the mean difference of
     known cells at the distance of its cells from known ones. The rounds start from the
     interpolated completion of the picture at half its size, where holes are smaller and
-    windows show more; that picture is completed in the same way, and so on. Only the
-    reference patch around each hidden cell gets a group. The method suits pictures:
+    windows show more; that picture is completed in the same way, and so on. If all
+    holes are so small that nothing is hidden there, two thirds of the rounds follow the
+    completion of `BiharmonicCompleter`. Only the reference patch around each hidden
+    cell gets a group. The method suits pictures:
     neighboring rows and columns of the matrix must be similar.
 
     The model is that of nonlocal low rank (NLR) with the shrinkage of weighted
@@ -84,7 +90,9 @@ class NonlocalCompleter(IterativeCompleter):
     monarch, flower and china with 30, 50 and 70 % hidden; window, stride, thresholds
     and the length of steps by hidden cells of crops of monarch and flower; the number
     of rounds by hidden cells of crops of china, flower, motorcycle and rocket with 1,
-    5, 30 and 70 % hidden; how similarity depends on hidden cells by blocks hidden in
+    5, 30 and 70 % hidden; the start, threshold and rounds of single cells by those of
+    crops of monarch, flower, china, rocket, coffee, chelsea, barbara, brick and grass
+    with 1 % hidden; how similarity depends on hidden cells by blocks hidden in
     monarch, flower, china, astronaut, chelsea and coffee.
 
     `transform` treats rows one by one, as in every completer: rows that were not in
@@ -106,7 +114,8 @@ class NonlocalCompleter(IterativeCompleter):
         ``patch_size``. The cost is inversely proportional to its square.
     threshold : float > 0, default=0.5
         Threshold of the first round, in standard deviations of the observed cells:
-        directions along which a group varies by less than twice this are removed.
+        directions along which a group varies by less than twice this are removed. Holes
+        of single cells start at 0.4 times this.
     min_threshold : float > 0, default=0.015
         Threshold of the last round. Early stopping can end the decline earlier.
     channels : int >= 1, default=1
@@ -116,7 +125,7 @@ class NonlocalCompleter(IterativeCompleter):
     max_iter : int >= 1, default=24
         Number of rounds for cells inside of large holes. In general it is multiplied by
         ``(1 + sqrt(h)) / 2``, where h is the share of hidden cells in the patches
-        around hidden cells.
+        around hidden cells, and by 2/3 if all holes are single cells.
     {max_time}
     tol : float >= 0, default=1e-4
         Stop once a round moves hidden cells by at most this number of standard
@@ -233,6 +242,10 @@ class NonlocalCompleter(IterativeCompleter):
         return self._solver(data, params.patch_size, self.max_iter)
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
+        solver = self._pyramid(data, side, horizon)
+        return self._shorter(solver, data) if solver.isolated(data) else solver
+
+    def _pyramid(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
         """Make a solver that starts from the completion at half the size."""
         _check(self.window, self.threshold, self.min_threshold)
         solver = NonlocalLowRank(
@@ -247,9 +260,25 @@ class NonlocalCompleter(IterativeCompleter):
         coarse = solver.coarser(data)
         if coarse is None:
             return solver
-        above = self._solver(coarse, side, horizon)
+        above = self._pyramid(coarse, side, horizon)
         completed = solve_part(above, coarse, max_iter=horizon, tol=self.tol)
         return solver.started(data, completed.X)
+
+    def _shorter(self, solver: NonlocalLowRank, data: Observed) -> NonlocalLowRank:
+        """Start near the solution: from the biharmonic completion of single holes."""
+        values, mask = (
+            pixels(each.numpy(force=True), self.channels)
+            for each in (data.values, data.mask)
+        )
+        smooth = inpainted(values.astype(float), ~mask).reshape(data.shape)
+        lowest = self.min_threshold
+        return replace(
+            solver,
+            start=torch.from_numpy(smooth).to(data.values),
+            threshold=(max(lowest, FIRST_OF_SINGLE * self.threshold), lowest),
+            horizon=math.ceil(ROUNDS_OF_SINGLE * solver.horizon),
+            match_every=MATCH_EVERY_OF_SINGLE,
+        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         """Use the held-out cells in a few more rounds, at the threshold reached."""

@@ -8,6 +8,7 @@ from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, ExpectedSums, Gaussian
 from skmc.linalg.graph import directions_of, nearest
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
+from skmc.linalg.multigrid import InverseSquare
 from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns

@@ -14,6 +14,7 @@ def conjugate_gradients(
     start: Tensor | None,
     n_steps: int,
     accuracy: Tensor | None = None,
+    precondition: Callable[[Tensor], Tensor] = lambda residual: residual,
 ) -> tuple[Tensor, Tensor]:
     """Approximate ``Z`` with ``system(Z) = right``.
 
@@ -32,6 +33,9 @@ def conjugate_gradients(
     accuracy : Tensor of shape () or (k,), optional
         Squared norm of the residual at which the steps end earlier. Comparing it waits
         for the device.
+    precondition : callable, optional
+        Applies an approximate inverse of the system, symmetric positive definite, to
+        every column. It also defines the norm: ``<residual, precondition(residual)>``.
 
     Returns
     -------
@@ -42,17 +46,19 @@ def conjugate_gradients(
     tiny = torch.finfo(right.dtype).tiny
     Z = torch.zeros_like(right) if start is None else start
     residual = right if start is None else right - system(start)
-    direction, energy = residual, residual.square().sum(0)
+    direction = close = precondition(residual)
+    energy = (residual * close).sum(0)
     share = None  # of the last direction in the next one
     for _ in range(n_steps):
         if accuracy is not None and (energy <= accuracy).all():
             break
         if share is not None:
-            direction = torch.addcmul(residual, share, direction)
+            direction = torch.addcmul(close, share, direction)
         image = system(direction)
         length = energy / (direction * image).sum(0).clamp_min(tiny)
         Z = torch.addcmul(Z, length, direction)
         residual = torch.addcmul(residual, length, image, value=-1)
-        before, energy = energy, residual.square().sum(0)
+        close = precondition(residual)
+        before, energy = energy, (residual * close).sum(0)
         share = energy / before.clamp_min(tiny)
     return Z, residual

@@ -217,6 +217,8 @@ class PatchGroups:
         cells = self._patches(cells.view(*self.shape, -1).permute(2, 0, 1))[0].flatten()
         total = picture.new_zeros(channels.numel())
         for block, own in zip(*self._split(patches, groups, directions), strict=True):
+            if own.device.type == "cpu":  # elsewhere, this would wait for the device
+                own = own[:, :, -max(1, int(own.any(0).any(0).sum())) :]
             lower = lower_rank(patches[block].flatten(2), own, threshold)
             places = n_channels * block[..., None] + cells
             total.index_add_(0, places.flatten(), lower.flatten())
@@ -256,14 +258,15 @@ def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
     return torch.searchsorted(middles, cells.to(middles.dtype).contiguous())
 
 
-def _eigenvectors(gram: Tensor) -> Tensor:
+def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     """Decompose many small matrices in threads, as LAPACK is sequential."""
     n_threads = torch.get_num_threads()
     if n_threads == 1 or len(gram) < FEW:
-        return torch.linalg.eigh(gram)[1]
+        return torch.linalg.eigh(gram)
     with ThreadPoolExecutor(n_threads) as pool:
-        parts = pool.map(torch.linalg.eigh, gram.chunk(n_threads))
-        return torch.cat([vectors for _, vectors in parts])
+        parts = zip(*pool.map(torch.linalg.eigh, gram.chunk(n_threads)), strict=True)
+        values, vectors = map(torch.cat, parts)
+        return values, vectors
 
 
 def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
@@ -274,13 +277,14 @@ def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
     threshold : float, default=0.0
-        Smallest threshold of `lower_rank` at which they are used. Groups that become
-        their mean there need no singular vectors, and may get the identity matrix.
+        Smallest threshold of `lower_rank` at which they are used.
 
     Returns
     -------
     Tensor of shape (\\*batch, n, n)
-        Singular vectors in columns, where ``n = min(n_members, n_cells)``.
+        Singular vectors in columns, where ``n = min(n_members, n_cells)``, in ascending
+        order of the singular values; on a CPU zeros for those that the threshold
+        removes.
     """
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
@@ -289,11 +293,12 @@ def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     if gram.device.type != "cpu":  # a selection would wait for the device
         return torch.linalg.eigh(gram)[1]
     # The Frobenius norm bounds the largest eigenvalue.
-    varied = gram.norm(dim=(-2, -1)).numpy() > 4 * groups.shape[-2] * threshold**2
+    limit = 4 * groups.shape[-2] * threshold**2
+    varied = gram.norm(dim=(-2, -1)).numpy() > limit
     chosen = torch.from_numpy(np.flatnonzero(varied))
-    gram = gram.reshape(-1, n, n)
-    found = torch.eye(n, dtype=gram.dtype).repeat(len(gram), 1, 1)
-    found[chosen] = _eigenvectors(gram[chosen])
+    found = torch.zeros_like(gram.reshape(-1, n, n))
+    values, vectors = _eigh(gram.reshape(-1, n, n)[chosen])
+    found[chosen] = vectors.mul_((values > limit)[:, None])
     return found.view(*groups.shape[:-2], n, n)
 
 
@@ -309,9 +314,9 @@ def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
     ----------
     groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
-    directions : Tensor of shape (\\*batch, n, n)
-        Singular vectors from `principal`. Those of similar groups serve as well: s is
-        then the norm along each of them.
+    directions : Tensor of shape (\\*batch, n, n_directions)
+        Singular vectors from `principal`, without some of the zeros. Those of similar
+        groups serve as well: s is then the norm along each of them.
     threshold : float
         Threshold in units of the picture; zero changes nothing.
 
@@ -324,8 +329,7 @@ def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
     wide = n_cells > n_members
     centered = groups - mean
     parts = directions.mT @ centered if wide else centered @ directions
-    size = torch.linalg.vector_norm(parts, dim=-1 if wide else -2, keepdim=True)
-    variance = size.square() / n_members
+    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
     parts.mul_(torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0))

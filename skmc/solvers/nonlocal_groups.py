@@ -13,7 +13,6 @@ from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
-MATCH_EVERY = 6  # rounds between matches, a multiple of the next number
 DIRECTIONS_EVERY = 2  # rounds with the same singular vectors
 # A round moves hidden cells by this multiple of the change that the groups suggest,
 # with momentum: chosen on crops of monarch and flower, where 16 rounds of
@@ -92,6 +91,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         channels of a pixel next to each other.
     start : Tensor of the matrix's shape, optional
         Completion to start from.
+    match_every : int, default=6
+        Rounds between matches, a multiple of 2.
     """
 
     side: int
@@ -103,6 +104,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     horizon: int
     channels: int = 1
     start: Tensor | None = None
+    match_every: int = 6
 
     def init(self, data: Observed) -> NonlocalState:
         peak = data.values.abs().amax()
@@ -164,6 +166,22 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             return None
         return Observed(_joined(values), _joined(known))
 
+    def isolated(self, data: Observed) -> bool:
+        """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        bool
+        """
+        mask = self._split(data.mask)
+        known = halve(mask.to(data.values.dtype), mask)[1]
+        return bool(known.all() and not mask.all())
+
     def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
         """Make a solver that starts from the completion of the coarser picture.
 
@@ -218,7 +236,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
     def step(self, data: Observed, state: NonlocalState) -> NonlocalState:
         patches, picture, k = self._groups(data), state.picture, state.iteration
-        if k and k % MATCH_EVERY == 0:
+        if k and k % self.match_every == 0:
             references, others = state.others, state.references
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make
 
-from skmc import MeanCompleter, NonlocalCompleter, patterns
+from skmc import BiharmonicCompleter, MeanCompleter, NonlocalCompleter, patterns
 from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
 from skmc.models import PatchGroups, lower_rank, principal
@@ -160,7 +160,7 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
     groups, t = noise(3, *shape), 0.3
     groups[0] /= 100  # becomes its mean, and needs no singular vectors
     directions = principal(groups, t)
-    assert torch.equal(directions[0], torch.eye(min(shape)).double())
+    assert not directions[0].any()
     lowered = lower_rank(groups, directions, t)
     torch.testing.assert_close(lowered, lower_rank(groups, principal(groups), t))
     for group, lower in zip(groups.numpy(), lowered, strict=True):
@@ -173,6 +173,37 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
             for each in s
         ]
         np.testing.assert_allclose(lower, (U * shrunk) @ Vt + mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("block", [2**20, 7000])
+def test_directions_that_are_not_used_are_left_out(block):
+    picture = noise(40, 37)
+    picture[:20] /= 30  # becomes means
+    groups = PatchGroups((40, 37), side=4, size=20, radius=6, stride=3, block=block)
+    found = match(groups, picture)
+    few = groups.directions(picture, found, 0.2)
+    used = few.any(1)
+    assert used[-1].any() and not used[0].any()
+    assert (used[:, 1:] >= used[:, :-1]).all()  # the last ones
+    torch.testing.assert_close(
+        groups.shrink(picture, found, few, 0.2), shrink(groups, picture, found, 0.2)
+    )
+
+
+def test_single_holes_start_from_the_biharmonic_completion():
+    """In fewer rounds than other holes, and they end nearer to the truth."""
+    truth = texture(80, 80, periods=(6, 7)) + 0.02 * noise(80, 80).numpy()
+    hidden = np.zeros(truth.shape, bool)
+    hidden[3::9, 2::8] = True
+    X = np.ma.masked_array(truth, hidden)
+    completer = NonlocalCompleter(random_state=0).fit(X)
+    smooth = BiharmonicCompleter().fit_transform(X)
+    error = relative_error(completer.transform(X), truth, hidden)
+    assert error < 0.8 * relative_error(smooth, truth, hidden)
+    assert completer.history_["n_iter"][-1] == 10
+    hidden[40:42, 40:42] = True
+    larger = NonlocalCompleter(random_state=0).fit(np.ma.masked_array(truth, hidden))
+    assert larger.history_["n_iter"][-1] == 15
 
 
 def test_threads_equal_one():

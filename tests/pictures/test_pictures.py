@@ -16,6 +16,7 @@ from skmc import (
     SVDCompleter,
     pictures,
 )
+from skmc.linalg import multigrid
 from skmc.metrics import relative_error
 from skmc.model_selection import compare
 from skmc.pictures.blocks import blocks, crop
@@ -306,6 +307,53 @@ def test_biharmonic_of_any_holes_equals_that_of_scikit_image(share, shape):
     expected = inpaint_biharmonic(np.where(mask, 0, picture), mask)
     found = BiharmonicCompleter().fit_transform(np.where(mask, np.nan, picture))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("levels", [False, True])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.97, "block", "all but one"])
+@pytest.mark.parametrize("shape", [(40, 37, 1), (21, 60, 3), (1, 80, 2)])
+def test_biharmonic_equals_a_dense_solve(share, shape, levels, monkeypatch):
+    if levels:
+        monkeypatch.setattr(multigrid, "LARGE", 10)
+        monkeypatch.setattr(multigrid, "FEW", 10)
+    rng = np.random.RandomState(0)
+    picture = 50 + np.cumsum(rng.randn(*shape), 1)
+    mask = rng.rand(*shape[:2]) < (share if isinstance(share, float) else 0)
+    mask[0, 0] = True
+    mask[0, 1] = False
+    if share == "block":
+        mask[5:, 6:-3] = True
+    if share == "all but one":
+        mask[:] = True
+        mask[shape[0] // 2, 7] = False
+    # Differences of neighbors along rows and along columns.
+    steps = [-np.diff(np.eye(size), axis=0) for size in shape[:2]]
+    down, across = (np.eye(len(D.T)) if not len(D) else D.T @ D for D in steps)
+    down = down * (shape[0] > 1)
+    L = np.kron(down, np.eye(shape[1])) + np.kron(np.eye(shape[0]), across)
+    known, flat = ~mask.ravel(), picture.reshape(mask.size, -1)
+    expected = flat.copy()
+    right = -L[:, known] @ flat[known]
+    expected[~known] = np.linalg.lstsq(L[:, ~known], right, rcond=1e-14)[0]
+    expected = expected.clip(flat[known].min(0), flat[known].max(0)).reshape(shape)
+    damaged = np.where(mask[..., None], np.nan, picture)
+    found = pictures.complete(damaged, completer=BiharmonicCompleter())
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_biharmonic_needs_only_the_pixels_around_a_hole():
+    picture = 50 + np.cumsum(np.random.RandomState(0).randn(300, 320), 1)
+    mask = np.zeros(picture.shape, bool)
+    mask[100:112, 200:210] = True
+    damaged = np.where(mask, np.nan, picture)
+    found = BiharmonicCompleter().fit_transform(damaged)
+    around = slice(98, 114), slice(198, 212)
+    alone = BiharmonicCompleter().fit_transform(damaged[around])
+    inside = mask[around]
+    # Only the range, to which values are clipped, is that of the whole picture.
+    low, high = np.nanmin(damaged[around]), np.nanmax(damaged[around])
+    near = found[around][inside].clip(low, high)
+    np.testing.assert_allclose(alone[inside], near, rtol=1e-6)
 
 
 def test_biharmonic_completes_a_plane_exactly():
