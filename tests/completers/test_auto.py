@@ -36,6 +36,7 @@ from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
 from skmc.completers.auto._stacking import Stacking
 from skmc.completers.auto._weights import PRIOR_CELLS, simplex_minimum
+from skmc.datasets import load_photo
 from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
@@ -415,24 +416,38 @@ def test_methods_for_few_cells_come_first_where_many_are_missing():
     ]
 
 
-def test_one_fit_of_trees_predicts_every_part(monkeypatch):
-    """By trees of other rows: noise stays as unpredictable as it is."""
-    noise = np.random.RandomState(0).randn(150, 6)
-    noise[np.random.RandomState(1).rand(150, 6) < 0.2] = np.nan
-    fits = []
+BY_ROWS = ["means", "Gaussian", "trees, linear", "trees, 3 rounds", "chained, donors"]
 
-    class Counted(TreesCompleter):
-        def _fit_cells(self, given, y=None):
-            fits.append(given.matrix)
-            return super()._fit_cells(given, y)
 
-    candidates = {"trees": Counted(random_state=0), "means": MeanCompleter()}
-    auto = AutoCompleter(candidates, random_state=0).fit(noise)
-    assert len(fits) == 1
-    assert np.isnan(fits[0]).sum() == np.isnan(noise).sum()
+@pytest.mark.parametrize("shape", [(100, 5), (30, 36)])
+def test_noise_stays_as_unpredictable_as_it_is(shape):
+    """Whatever a candidate has learned from a held-out cell would look like a skill."""
+    noise = np.random.RandomState(0).randn(*shape)
+    noise[np.random.RandomState(1).rand(*shape) < 0.2] = np.nan
+    auto = AutoCompleter(BY_ROWS, max_time=1e-3, random_state=0).fit(noise)
     errors = board(auto)["error"]
-    assert errors["trees"] > errors["means"]
-    assert auto.weights_["means"] > 0.5
+    assert (errors > 0.97 * errors["means"]).all()
+
+
+def copies():
+    """A cell is known if one of its copies is observed."""
+    rng = np.random.RandomState(0)
+    return np.repeat(rng.randn(200, 5), 2, 1), rng.rand(200, 10) < 0.4
+
+
+def picture():
+    truth = load_photo("china")[140:188, 60:108].astype(float)
+    return truth, patterns.random(truth, 0.5, random_state=0)
+
+
+@pytest.mark.parametrize("problem", [copies, picture])
+@pytest.mark.parametrize("name", ["means", "trees, linear", "chained, donors"])
+def test_held_out_errors_are_true_errors(problem, name):
+    truth, hidden = problem()
+    X = np.where(hidden, np.nan, truth)
+    auto = AutoCompleter([name], max_time=1e-3, scaling="global", random_state=0)
+    error = rmse(auto.fit(X).reconstruction_, truth, hidden)
+    assert board(auto).loc[name, "error"] == pytest.approx(error, rel=0.15)
 
 
 def test_a_similar_candidate_without_weight_excludes_the_next(matrix, monkeypatch):

@@ -45,17 +45,12 @@ class Trial:
     predicting: float = 0.0  # seconds of the last predictions alone
     completing: float | None = None  # estimated seconds for all rows as new ones
     n_warnings: int = 0
-    fitted: Any = None  # out of bag to all cells, otherwise without the last part
+    fitted: Any = None  # to all cells without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
 
     @property
     def name(self) -> str:
         return self.candidate.name
-
-    @property
-    def out_of_bag(self) -> bool:
-        """Whether one fit to all cells predicts every part."""
-        return getattr(self.candidate.estimator, "_out_of_bag", False)
 
     @property
     def anytime(self) -> bool:
@@ -76,20 +71,17 @@ class Trial:
     @property
     def seconds_at_the_end(self) -> float:
         """Estimated time of another fit to the same rows, and of all predictions."""
-        again = 0.0 if self.out_of_bag else self.seconds_per_part
-        return again + (self.completing or 0.0)
+        return self.seconds_per_part + (self.completing or 0.0)
 
     @property
     def seconds_of_last_fit(self) -> float:
         """Estimated time of the fit to the whole matrix."""
-        if self.out_of_bag:
-            return self.seconds * self.growth if self.growth > 1 else 0.0
         return self.seconds_per_part * self.growth
 
     def seconds_needed(self, speed: float, last: float) -> float:
         """Estimated time of a fit, and of a second one or another last fit."""
         seconds = self.cost * speed
-        return seconds + max(0.0 if self.out_of_bag else seconds, last)
+        return seconds + max(seconds, last)
 
     def run(
         self,
@@ -135,22 +127,14 @@ class Trial:
     def _predict_seen(
         self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
     ) -> tuple[Any, np.ndarray]:
-        given = self.candidate.arguments(known)
-        if not self.out_of_bag:
-            fitted = self.candidate.clone()
-            if not hasattr(fitted, "predict_entries"):
-                return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
-            fitted.fit(cells[~part], **given)
-            start = time.perf_counter()
-            found = fitted.predict_entries(*cells[part].labels)
-            self.predicting = time.perf_counter() - start
-            return fitted, found
-        matrix = cells.to_cells()
-        fitted = self.fitted or self.candidate.clone().fit(matrix, **given)
-        hidden = np.zeros(matrix.shape, bool)
-        hidden[cells.rows[part], cells.cols[part]] = True
-        whole = fitted._fitted.without(matrix, hidden)
-        return fitted, whole[cells.rows[part], cells.cols[part]]
+        given, fitted = self.candidate.arguments(known), self.candidate.clone()
+        if not hasattr(fitted, "predict_entries"):
+            return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
+        fitted.fit(cells[~part], **given)
+        start = time.perf_counter()
+        found = fitted.predict_entries(*cells[part].labels)
+        self.predicting = time.perf_counter() - start
+        return fitted, found
 
     def time_rows(self, rows: np.ndarray, scaling: Scaling, n_rows: int) -> None:
         """Estimate the time to complete ``n_rows`` new rows from those of a few.
@@ -367,7 +351,7 @@ class CrossFit:
 
     def _affordable(self) -> int:
         """Number of parts for which there is time, if the members are fitted again."""
-        once = sum(t.seconds_per_part for t in self.members if not t.out_of_bag)
+        once = sum(t.seconds_per_part for t in self.members)
         final = sum(t.seconds_of_last_fit for t in self.members)
         parts = (self.seconds_left - final) / (once or 1.0)
         return int(np.clip(parts, 0, self.labels.max() + 1))

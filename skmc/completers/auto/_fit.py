@@ -147,8 +147,6 @@ def _last_fit(
 ) -> Any:
     """Fit the estimator to all cells, or to as many as there is time for."""
     parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_per_part)]
-    if trial.out_of_bag:  # it is fitted to the sample
-        parts = [] if whole is sample else parts[:1]
     for part, seconds in parts:
         left = np.inf if trial.fitted is None else end - time.perf_counter()
         late = seconds > left + trial.seconds_of_predictions

@@ -58,9 +58,8 @@ class AutoCompleter(TakesTables):
     improve the weights: when the error of the stack on left-out rows is within a
     hundredth of the error on the other rows.
 
-    Most candidates are fitted again for each part, and finally to all cells.
-    Extremely randomized trees and chained equations are fitted once, to all cells: they
-    predict held-out cells by trees that were not trained on the row.
+    A candidate is fitted again for each part, without the cells of this part, and
+    finally to all cells.
 
     Parameters
     ----------
