@@ -153,11 +153,13 @@ class TreesCompleter(TakesBounds):
             "trees, linear",
             {"linear": True, "n_estimators": 30},
             Cost(0.3, n_cols=0.002, trees=4e-6),
+            comparing={"n_estimators": 10},
         ),
         Variant(
             "trees, 3 rounds",
             {"max_iter": 3, "n_estimators": 30},
             Cost(n_cols=0.04, trees=7e-6),
+            comparing={"n_estimators": 10},
         ),
         Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=3e-6)),
     )
