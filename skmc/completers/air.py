@@ -21,7 +21,7 @@ from skmc.completers._energies import (
     laplacians,
     learned_energy,
 )
-from skmc.completers.costs import Cost, Variant
+from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
@@ -160,7 +160,7 @@ class AIRCompleter(IterativeCompleter):
     fit = fit_with_graphs
     advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
-    stacked = (Variant("AIR", after="DMF, TV"),)
+    stacked = (Variant("AIR", after=LOW_RANK),)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -27,7 +27,7 @@ from skmc.compatibility import Interval
 from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
-from skmc.completers.costs import Cost, Variant
+from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
 from skmc.solvers import Gibbs, Solver
@@ -154,12 +154,12 @@ class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
     advice = "ratings, when accuracy is worth the time; nothing to tune"
     cost = Cost(0.4, factors=4.7e-8, informed=2.0)
     stacked = (
-        Variant("Bayesian"),
+        Variant("Bayesian", after=(*LOW_RANK, "Factorization")),
         Variant(
             "Bayesian, implicit",
             {"implicit": True, "heteroscedastic": True},
             Cost(1.0, factors=8.2e-8),
-            after="Bayesian",
+            after=(*LOW_RANK, "Factorization", "Bayesian"),
         ),
     )
     warn_at_max_iter = False

@@ -129,7 +129,7 @@ class ChainedCompleter(TakesBounds):
     )
     advice = "draws of tables, whose variances and correlations are those of the data"
     cost = Cost(0.1, trees=1.6e-5)
-    stacked = (Variant("chained, donors"),)
+    stacked = (Variant("chained, donors", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY
     n_draws: Count = 20

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 MOST_PAIRED = 2000  # largest number of rows or columns whose pairs are all compared
+LOW_RANK = ("SVD", "IALM", "TNNR", "NCARL")  # cheap candidates of low rank
 MOST_COLUMNS, RANK = 300, 20  # columns of a full covariance, else rank of the factors
 
 
@@ -122,12 +123,18 @@ class Variant(NamedTuple):
         Parameters that differ from the defaults.
     cost : Cost or None, default=None
         Time of a fit; None is the cost of the class.
-    after : str or None, default=None
-        Name of a cheaper candidate that is similar. If that one was tried and has no
-        weight, this one is not tried.
+    comparing : dict, default={}
+        Parameters of fits that take about half the time, for the comparison.
+    after : tuple of str, default=()
+        Names of cheaper candidates that find the same structure. If they have weight, a
+        completer for pictures is tried at any price.
+    only_after : bool, default=True
+        Whether this one is not tried if they have no weight.
     """
 
     name: str
     params: Mapping[str, Any] = MappingProxyType({})
     cost: Cost | None = None
-    after: str | None = None
+    comparing: Mapping[str, Any] = MappingProxyType({})
+    after: tuple[str, ...] = ()
+    only_after: bool = True

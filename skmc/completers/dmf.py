@@ -127,7 +127,14 @@ class DMFCompleter(IterativeCompleter):
     fit = fit_with_graphs
     advice = "matrices of low rank"
     cost = Cost(0.05, svd=3e-7)
-    stacked = (Variant("DMF, TV", {"regularizer": "tv"}, Cost(0.03, cells=5e-5)),)
+    stacked = (
+        Variant(
+            "DMF, TV",
+            {"regularizer": "tv"},
+            Cost(0.03, cells=5e-5),
+            after=("biharmonic",),
+        ),
+    )
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

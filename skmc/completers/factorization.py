@@ -27,7 +27,7 @@ from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, prefere
 from skmc.compatibility import Interval
 from skmc.completers._factor_choice import als, choose_all, last_factors
 from skmc.completers._recommend import Recommends, contributions
-from skmc.completers.costs import Cost, Variant
+from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
@@ -218,7 +218,7 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
     check_every = 1
     advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)
-    stacked = (Variant("Factorization"),)
+    stacked = (Variant("Factorization", after=LOW_RANK),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

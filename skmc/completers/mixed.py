@@ -134,16 +134,16 @@ default=numpy.nan
     Probabilities of categories are calibrated by the log score on held-out cells: a
     fifth of the cells of categories is hidden from another fit. In small tables there
     are up to five such fits, until a hundred cells of each column have been held out.
-    `TreesCompleter` with "extra_trees" and `ChainedCompleter` need none, because they
-    predict the rows of a fit by models of other rows, and `AutoCompleter` has held-out
-    cells of its own. Columns keep their dtype. Without ``like_observed``, integers
-    become floating-point numbers if any of them is missing. A category that is not
-    common or did not occur in `fit` is missing for the completer and is returned
-    unchanged. The order of day and month in texts such as 03/04/2020 is inferred from
-    the other dates of the column. If that is not possible, the column is returned
-    unchanged. Numbers mixed with text, such as ``3.5`` and "unknown", are an error if
-    the column has missing cells. Otherwise the column is returned unchanged. The errors
-    of all columns are reported together.
+    `TreesCompleter` with "extra_trees" and without ``linear``, and `ChainedCompleter`,
+    need none, because they predict the rows of a fit by models of other rows, and
+    `AutoCompleter` has held-out cells of its own. Columns keep their dtype. Without
+    ``like_observed``, integers become floating-point numbers if any of them is missing.
+    A category that is not common or did not occur in `fit` is missing for the completer
+    and is returned unchanged. The order of day and month in texts such as 03/04/2020 is
+    inferred from the other dates of the column. If that is not possible, the column is
+    returned unchanged. Numbers mixed with text, such as ``3.5`` and "unknown", are an
+    error if the column has missing cells. Otherwise the column is returned unchanged.
+    The errors of all columns are reported together.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class PatchCNNCompleter(IterativeCompleter):
     fit = fit_weighted
     advice = "pictures, including large holes"
     cost = Cost(0.06, cells=0.0001)
-    stacked = (Variant("patch CNN", after="nonlocal"),)
+    stacked = (Variant("patch CNN", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
 

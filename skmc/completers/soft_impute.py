@@ -19,7 +19,7 @@ from skmc.base import (
 )
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
-from skmc.completers.costs import Cost, Variant
+from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import LowRank, Randomness, svd_of
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import SoftImpute, Solver, largest_weight
@@ -132,7 +132,7 @@ class SoftImputeCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     advice = "noisy data, dense or sparse"
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
-    stacked = (Variant("Soft-Impute", after="IALM"),)
+    stacked = (Variant("Soft-Impute", after=LOW_RANK),)
     fit = fit_weighted
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 5

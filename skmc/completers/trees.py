@@ -153,11 +153,13 @@ class TreesCompleter(TakesBounds):
             "trees, linear",
             {"linear": True, "n_estimators": 30},
             Cost(0.3, n_cols=0.002, trees=4e-6),
+            comparing={"n_estimators": 10},
         ),
         Variant(
             "trees, 3 rounds",
             {"max_iter": 3, "n_estimators": 30},
             Cost(n_cols=0.04, trees=7e-6),
+            comparing={"n_estimators": 10},
         ),
         Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=3e-6)),
     )
@@ -179,8 +181,11 @@ class TreesCompleter(TakesBounds):
 
     @property
     def _out_of_bag(self) -> bool:
-        """Whether cells of fitted rows are predicted by models of other rows."""
-        return self.estimator == "extra_trees"
+        """Whether cells of fitted rows are predicted by models of other rows.
+
+        The linear model has seen all rows.
+        """
+        return self.estimator == "extra_trees" and not self.linear
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
@@ -201,7 +206,7 @@ class TreesCompleter(TakesBounds):
             gaussian._first_columns = self._first_columns
             linear = gaussian.fit(cells)._fitted
         first = self._first_of_cells(len(varies))
-        plan = Plan.of(X, varies, first, self._out_of_bag)
+        plan = Plan.of(X, varies, first, self.estimator == "extra_trees")
         start = whole = expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         rounds: list[Models] = []

@@ -194,6 +194,18 @@ def test_probabilities_are_not_worse_than_the_shares(inner, table):
     assert (best == completer.transform(X)["kind"]).all()
 
 
+def test_a_linear_model_that_has_seen_the_rows_does_not_calibrate():
+    """Among as many columns of noise as rows, it would seem to explain a category."""
+    rng = np.random.RandomState(1)
+    truth = pd.DataFrame(rng.randn(60, 60)).rename(columns=str)
+    truth["kind"] = np.array(["a", "b", "c"], object)[rng.randint(3, size=60)]
+    X = truth.copy()
+    X.loc[rng.rand(60) < 0.4, "kind"] = None
+    inner = TreesCompleter(n_estimators=5, linear=True, random_state=0)
+    found, shares = log_loss(MixedCompleter(inner).fit(X), truth, X)
+    assert found < shares + 0.06
+
+
 def test_votes_of_neighbors_leave_no_category_impossible():
     truth, X = TABLES["explained"]
     completer = MixedCompleter(KNNCompleter()).fit(X)

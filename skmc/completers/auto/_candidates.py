@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,20 +30,25 @@ class Candidate(NamedTuple):
 
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
     the machine, and for this candidate. ``takes`` names the features and graphs of rows
-    and columns that its ``fit`` gets. ``after`` is that of `Variant`. ``first_columns``
-    says which columns of the matrix represent the same cell of a table.
+    and columns that its ``fit`` gets. ``comparing``, ``after`` and ``only_after`` are
+    those of `Variant`. ``first_columns`` says which columns of the matrix represent the
+    same cell of a table.
     """
 
     name: str
     estimator: Any
     cost: Callable[[Size], float] = GENERIC
     takes: tuple[str, ...] = ()
-    after: str | None = None
+    comparing: Mapping[str, Any] = MappingProxyType({})
+    after: tuple[str, ...] = ()
+    only_after: bool = True
     first_columns: np.ndarray | None = None
 
-    def clone(self) -> Any:
+    def clone(self, comparing: bool = False) -> Any:
         """An unfitted clone of the estimator, which knows the columns of each cell."""
         own, first = clone(self.estimator), self.first_columns
+        if comparing and self.comparing:
+            own.set_params(**self.comparing)
         if first is None or len(np.unique(first)) == len(first):
             return own
         if isinstance(own, BaseCompleter):
@@ -58,6 +64,11 @@ class Candidate(NamedTuple):
         """
         whole = self.cost(size._replace(n_observed=size.cells))
         return self.cost(size) ** 2 / whole
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it waits for the weights of others."""
+        return bool(self.after) and self.only_after
 
     def scaled_by(self, how: str | None) -> Candidate:
         """The candidate, with its ``scaling="auto"`` replaced."""
@@ -88,6 +99,7 @@ def informed(
                     name=f"{candidate.name}, informed",
                     cost=partial(_times, slower, candidate.cost),
                     takes=takes,
+                    after=(),
                 )
             )
     return found
@@ -113,7 +125,14 @@ def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
     known = estimator.get_params()
     estimator.set_params(**{k: common[k] for k in common if k in known})
     cost = variant.cost or cls.cost
-    return Candidate(variant.name, estimator, cost, after=variant.after)
+    return Candidate(
+        variant.name,
+        estimator,
+        cost,
+        comparing=variant.comparing,
+        after=variant.after,
+        only_after=variant.only_after,
+    )
 
 
 def _chained_trees(seed: int) -> Candidate:
@@ -123,7 +142,9 @@ def _chained_trees(seed: int) -> Candidate:
     chain = IterativeImputer(
         forest, max_iter=3, random_state=seed, keep_empty_features=True
     )
-    return Candidate("chained, trees", chain, Cost(n_cols=0.08, trees=1.3e-5))
+    cost = Cost(n_cols=0.08, trees=1.3e-5)
+    fewer = {"estimator__n_estimators": 10}
+    return Candidate("chained, trees", chain, cost, comparing=fewer)
 
 
 def candidates_for(

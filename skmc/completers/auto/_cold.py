@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skmc.cells import Given
-from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._race import Race, Trial
 from skmc.completers.auto._stacking import Stacking, rms
 
 
@@ -39,7 +39,7 @@ class Cold:
         return cls(~seen.any(1) & described("row"), ~seen.any(0) & described("col"))
 
     def weights(
-        self, race: CrossFit, stacking: Stacking
+        self, race: Race, stacking: Stacking
     ) -> tuple[Sequence[Trial], np.ndarray, np.ndarray]:
         """Members and their weights, for all rows and for the rows described here.
 

@@ -15,8 +15,8 @@ from skmc.cells import Entries, Given
 from skmc.completers._units import as_seen_by, standardized
 from skmc.completers.auto._candidates import informed, selected
 from skmc.completers.auto._cold import Cold
-from skmc.completers.auto._cross_fit import CrossFit, Trial
 from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
+from skmc.completers.auto._race import Race, Trial
 from skmc.completers.auto._report import leaderboard, verdict
 from skmc.completers.auto._spread import Spread
 from skmc.completers.costs import Cost, Size
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skmc.completers.auto.completer import AutoCompleter
 
 N_PARTS = 8
-MAX_ROWS = 5_000  # largest number of rows on which candidates are compared
+MAX_ROWS = 1_500  # largest number of rows on which candidates are compared
 ROWS_TIMED = 500  # other rows, whose completion is timed
 WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
@@ -66,7 +66,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
     seconds = end - time.perf_counter() - REST(size)
-    race = CrossFit(entries, label, scaling, size, seconds, sample.known, table, beyond)
+    race = Race(entries, label, scaling, size, seconds, sample.known, table, beyond)
     _run(race, completer, how, seed, completer._first_of_given(given), tasks)
     race.drop_slow()
     stacking = race.stack()
@@ -117,7 +117,7 @@ def _end(completer: AutoCompleter, given: Given) -> float:
 
 
 def _run(
-    race: CrossFit,
+    race: Race,
     completer: AutoCompleter,
     how: str | None,
     seed: int,
@@ -143,12 +143,10 @@ def _run(
 
 
 def _last_fit(
-    trial: Trial, race: CrossFit, end: float, whole: _Sample, sample: _Sample
+    trial: Trial, race: Race, end: float, whole: _Sample, sample: _Sample
 ) -> Any:
     """Fit the estimator to all cells, or to as many as there is time for."""
-    parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_per_part)]
-    if trial.out_of_bag:  # it is fitted to the sample
-        parts = [] if whole is sample else parts[:1]
+    parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_of_same_rows)]
     for part, seconds in parts:
         left = np.inf if trial.fitted is None else end - time.perf_counter()
         late = seconds > left + trial.seconds_of_predictions

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._race import Race, Trial
 from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.mean import MeanCompleter
 
 
-def leaderboard(race: CrossFit, stacking: Stacking) -> list[dict[str, Any]]:
+def leaderboard(race: Race, stacking: Stacking) -> list[dict[str, Any]]:
     """One row for each candidate; those that have predicted a part come first."""
     names = [t.name for t in race.members]
     shares = dict(zip(names, stacking.columns.mean(0), strict=True))
@@ -40,7 +40,7 @@ def as_frame(rows: list[dict[str, Any]]) -> Any:
     return pandas.DataFrame(rows)
 
 
-def verdict(race: CrossFit, stacking: Stacking) -> str:
+def verdict(race: Race, stacking: Stacking) -> str:
     """Summarize the stack, its error, and the skipped candidates in a few sentences."""
     judged, shares = race.judged, stacking.columns.mean(0)
     order = np.argsort(-shares, kind="stable")

@@ -50,22 +50,28 @@ class AutoCompleter(TakesTables):
     shares of the categories are raised to a power, and the shares are mixed in, as the
     log score demands.
 
-    Candidates are tried in order of cost. If missing cells reduce the cost of a method,
-    as of factorizations of ratings, it comes earlier, by the same factor. All
-    candidates predict the first part, except those for which a similar, cheaper
-    candidate has no weight. Then those with a weight below .02 are dropped, and the
-    others predict 1, 2 and 4 more parts. This ends early if more cells would not
-    improve the weights: when the error of the stack on left-out rows is within a
-    hundredth of the error on the other rows.
+    Candidates predict the first part in order of price, the estimated seconds of a fit.
+    If missing cells reduce the cost of a method, as of factorizations of ratings, its
+    price is less by the same factor once more. Scouts, whose fit takes at most a
+    quarter of a second, are always tried, others as long as the prices add up to at
+    most 5 seconds. The dear ones of low rank or for pictures are preceded by cheap ones
+    that find the same structure: most of them are not tried unless these have a weight
+    of .2 or more, and those for pictures are then tried at any price. Then candidates
+    with a weight below .02 are dropped, and the others predict one more part, until
+    four parts are predicted or all prices add up to 7 seconds, or until more cells
+    would not improve the weights: when the error of the stack on left-out rows is
+    within a hundredth of the error on the other rows. With fewer than 500 observed
+    cells, these seconds are less, in proportion to their square; with ``max_time``
+    above 70, they are more: a tenth of it.
 
-    Most candidates are fitted again for each part, and finally to all cells.
-    Extremely randomized trees and chained equations are fitted once, to all cells: they
-    predict held-out cells by trees that were not trained on the row.
+    A candidate is fitted again for each part, without the cells of this part; ensembles
+    and chains then have fewer trees and draws. Finally, the members of the stack are
+    fitted to all cells.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        Candidates. "auto" tries all for which ``max_time`` suffices: column means,
+        Candidates. "auto" tries those that the order above reaches: column means,
         `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`, `IALMCompleter`,
         `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`,
         `GaussianCompleter` with both marginals, `BayesianFactorizationCompleter` with
@@ -80,17 +86,18 @@ class AutoCompleter(TakesTables):
         ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
         All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds, including reading and completing; None sets none. A
-        candidate of "auto" is skipped if there is no time for its fit and for a second
-        one, or for the final fit of the best so far if it takes longer. Times of fits
-        are estimated from the shape and the number of observed cells, corrected by the
-        times measured so far. Up to a tenth of ``max_time`` is spent on candidates that
-        seem up to three times too slow: they are fitted to at most an eighth of the
-        rows, and tried if the estimate corrected by this time allows. A fit that takes
-        longer than estimated ends when the time has passed, if its class has
-        ``max_time``. `BayesianFactorizationCompleter`, which then averages fewer draws,
-        is tried if a third of its estimated time is left. Members of the stack without
-        time for a final fit keep an earlier one, to fewer cells.
+        Time limit in seconds, including reading and completing; None sets none, and all
+        candidates are tried. Most tables take far less than the default. A candidate of
+        "auto" is skipped if there is no time for its fit and for its last fit, or for
+        that of the best so far if it takes longer. Times of fits are estimated from the
+        shape and the number of observed cells, corrected by the times measured so far.
+        Up to a tenth of ``max_time`` is spent on candidates that seem up to three times
+        too slow: they are fitted to at most an eighth of the rows, and tried if the
+        estimate corrected by this time allows. A fit that takes longer than estimated
+        ends when the time has passed, if its class has ``max_time``.
+        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
+        third of its estimated time is left. Members of the stack without time for a
+        final fit keep an earlier one, to fewer cells.
     {scaling}
         Errors are compared in deviations of the columns with "columns", and in the unit
         of the data otherwise. Methods that compare cells of different columns, such as
@@ -108,9 +115,9 @@ class AutoCompleter(TakesTables):
     leaderboard_ : pandas.DataFrame
         One row for each candidate, the best first: "candidate"; "status", which also
         gives the reason why a candidate was not tried or failed; "error", the root mean
-        squared error on the first part; "cells", the number of predicted cells;
-        "weight", the mean over the columns; "seconds"; "warnings", their number.
-        Computed at each access; needs pandas.
+        squared error on the first part, of a fit for the comparison; "cells", the
+        number of predicted cells; "weight", the mean over the columns; "seconds";
+        "warnings", their number. Computed at each access; needs pandas.
     verdict_ : str
         A summary: the members of the stack, its error, and the skipped candidates.
     weights_ : dict of str to float
@@ -134,13 +141,14 @@ class AutoCompleter(TakesTables):
     share of the weights; if the stack has none, the best of them joins it. Features of
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
-    Above 5000 rows, candidates are compared on 5000 of them, drawn at random. Members
+    Above 1500 rows, candidates are compared on 1500 of them, drawn at random. Members
     whose fit to all rows would take too long keep a fit to these rows, and complete the
     others as new rows. Members that cannot do this in the time left are dropped, those
     with the least weight per second first. The matrix is made dense, and each member
     stores what its class documents.
 
-    The candidates that are tried depend on the clock only if ``max_time`` is short.
+    Prices are estimates, so the candidates that are tried depend on the clock only if
+    ``max_time`` is short.
     After an interruption the best result so far is kept. `skmc.persistence.save` stores
     the completer unless estimators of scikit-learn are among the members; pickle always
     does.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skmc.completers.auto._cross_fit import MIN_WEIGHT
+from skmc.completers.auto._race import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.series._ends import Ends

@@ -1,4 +1,4 @@
-"""Predictions of held-out cells by candidates that are fitted to the others."""
+"""The race of candidates: predictions of held-out cells by fits to the others."""
 
 from __future__ import annotations
 
@@ -23,12 +23,19 @@ from skmc.loop import FitTasks, time_limit
 from skmc.model_selection import predict_cells
 from skmc.tables import Table
 
+SCOUT = 0.25  # seconds of a candidate that is always tried
+BUDGET, SHARE_OF_MAX_TIME = 7.0, 0.1  # seconds of all comparisons, the larger one
+SMALL = 500  # observed cells, below which the budget is less, as their square
+SHARE_OF_FIRST_PART = 0.7  # of the budget
+EVIDENCE = 0.2  # weight of candidates, for which those that come after them are tried
+MOST_PARTS = 4  # that candidates predict
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
 MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
-CELLS_TO_DROP = 10  # for each candidate, before any is dropped
+CELLS_PER_CANDIDATE = 10  # held-out cells from which weights decide anything
 CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
 CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer
 LARGEST_OVERESTIMATE = 3  # estimated over measured times of most classes
+COMPARING = 0.5  # time of a fit for the comparison, relative to a last fit
 SLOWER = 1.5  # than a few rows, which are in the cache
 FIT_SHARE = 2 / 3  # of the time of a fit and its predictions
 
@@ -38,24 +45,29 @@ class Trial:
     """A candidate and its predictions."""
 
     candidate: Candidate
-    cost: float  # estimated seconds of a fit
+    cost: float  # estimated seconds of a fit for the comparison
+    price: float  # the same, multiplied by the share of it that missing cells leave
+    whole: float  # estimated seconds of the fit with all trees and draws
     growth: float  # ratio of full to sample fit time
     status: str = "tried"
     seconds: float = 0.0  # total of all fits and predictions
     predicting: float = 0.0  # seconds of the last predictions alone
     completing: float | None = None  # estimated seconds for all rows as new ones
     n_warnings: int = 0
-    fitted: Any = None  # out of bag to all cells, otherwise without the last part
+    fitted: Any = None  # to all cells without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
 
     @property
     def name(self) -> str:
         return self.candidate.name
 
-    @property
-    def out_of_bag(self) -> bool:
-        """Whether one fit to all cells predicts every part."""
-        return getattr(self.candidate.estimator, "_out_of_bag", False)
+    @classmethod
+    def of(cls, candidate: Candidate, size: Size, full_size: Size) -> Trial:
+        """Estimate the times of a candidate that has not been tried."""
+        whole, price = candidate.cost(size), candidate.order(size)
+        share = COMPARING if candidate.comparing else 1.0
+        growth = candidate.cost(full_size) / whole
+        return cls(candidate, share * whole, share * price, whole, growth)
 
     @property
     def anytime(self) -> bool:
@@ -75,21 +87,22 @@ class Trial:
 
     @property
     def seconds_at_the_end(self) -> float:
-        """Estimated time of another fit to the same rows, and of all predictions."""
-        again = 0.0 if self.out_of_bag else self.seconds_per_part
-        return again + (self.completing or 0.0)
+        """Estimated time of a last fit to the same rows, and of all predictions."""
+        return self.seconds_of_same_rows + (self.completing or 0.0)
+
+    @property
+    def seconds_of_same_rows(self) -> float:
+        """Estimated time of a last fit to the rows of the comparison."""
+        return self.seconds_per_part * self.whole / self.cost
 
     @property
     def seconds_of_last_fit(self) -> float:
         """Estimated time of the fit to the whole matrix."""
-        if self.out_of_bag:
-            return self.seconds * self.growth if self.growth > 1 else 0.0
-        return self.seconds_per_part * self.growth
+        return self.seconds_of_same_rows * self.growth
 
     def seconds_needed(self, speed: float, last: float) -> float:
-        """Estimated time of a fit, and of a second one or another last fit."""
-        seconds = self.cost * speed
-        return seconds + max(0.0 if self.out_of_bag else seconds, last)
+        """Estimated time of a fit, and of its last fit or that of another one."""
+        return self.cost * speed + max(self.whole * speed, last)
 
     def run(
         self,
@@ -135,22 +148,14 @@ class Trial:
     def _predict_seen(
         self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
     ) -> tuple[Any, np.ndarray]:
-        given = self.candidate.arguments(known)
-        if not self.out_of_bag:
-            fitted = self.candidate.clone()
-            if not hasattr(fitted, "predict_entries"):
-                return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
-            fitted.fit(cells[~part], **given)
-            start = time.perf_counter()
-            found = fitted.predict_entries(*cells[part].labels)
-            self.predicting = time.perf_counter() - start
-            return fitted, found
-        matrix = cells.to_cells()
-        fitted = self.fitted or self.candidate.clone().fit(matrix, **given)
-        hidden = np.zeros(matrix.shape, bool)
-        hidden[cells.rows[part], cells.cols[part]] = True
-        whole = fitted._fitted.without(matrix, hidden)
-        return fitted, whole[cells.rows[part], cells.cols[part]]
+        given, fitted = self.candidate.arguments(known), self.candidate.clone(True)
+        if not hasattr(fitted, "predict_entries"):
+            return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
+        fitted.fit(cells[~part], **given)
+        start = time.perf_counter()
+        found = fitted.predict_entries(*cells[part].labels)
+        self.predicting = time.perf_counter() - start
+        return fitted, found
 
     def time_rows(self, rows: np.ndarray, scaling: Scaling, n_rows: int) -> None:
         """Estimate the time to complete ``n_rows`` new rows from those of a few.
@@ -176,23 +181,31 @@ class Trial:
         return np.concatenate([*self.residuals[:n_parts], []])
 
 
-class CrossFit:
-    """Successive fits of candidates to parts, with fewer candidates in each round.
+class Race:
+    """The order in which candidates are tried, and when the comparison ends.
 
-    In the first round, each candidate that fits the time left predicts one part, in
-    order of `Candidate.order`. If a candidate does not fit according to its estimate, a
-    fit to an eighth of the rows or fewer may correct the estimate. Then candidates with
-    small weights in all stacks of `Stacking` are dropped, if there are at least ten
-    cells for each candidate. The others predict as many parts again, or as many as the
-    time left allows, and so on. This ends when the error of the stack on cells that its
-    weights have not seen is within a hundredth of that on its own cells: more parts
-    would hardly improve the weights. For categories, the error is the root of the mean
-    negative log score.
+    Candidates predict the first part in order of price, which is `Candidate.order`, the
+    estimated seconds of a fit. *Scouts*, whose fit takes at most a quarter of a second,
+    are always tried, others as long as all prices add up to at most .7 of the budget.
+    Some candidates, of low rank or for pictures, name cheaper ones that find the same
+    structure. Most of them come last, and are not tried unless these have a weight of
+    .2 or more; those for pictures are then tried at any price. The budget is seven
+    seconds or a tenth of ``max_time``, whichever is more, and less in proportion to the
+    square of the observed cells if there are fewer than 500. So the race depends on
+    estimates, and on the clock only if ``max_time`` is short. Then candidates with
+    small weights in all stacks of `Stacking` are dropped. The others predict one more
+    part, and so on, until the budget is spent, four parts are predicted, or the error
+    of the stack on cells that its weights have not seen is within a hundredth of that
+    on its own cells: more parts would hardly improve the weights. For categories, the
+    error is the root of the mean negative log score. Weights decide nothing before
+    there are ten held-out cells for each candidate.
 
-    The first fit of a candidate that takes longer than estimated ends when only the
-    time for the last fit of the best one is left. If a fit that ends early is nearly as
-    good, as that of `BayesianFactorizationCompleter`, it ends after a third of the
-    time left, so that its predictions and a second fit follow.
+    Within ``max_time``, a candidate needs time for its fit and a last one, or the last
+    fit of the best so far. If the estimate says that there is none, a fit to an eighth
+    of the rows or fewer may correct it. A first fit that takes longer than estimated
+    ends when only the time for the last fit of the best one is left. If a fit that ends
+    early is nearly as good, as that of `BayesianFactorizationCompleter`, it ends after
+    a third of the time left, so that its predictions and a second fit follow.
 
     Parameters
     ----------
@@ -231,6 +244,9 @@ class CrossFit:
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + max_time
         self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * max_time
+        budget = max(BUDGET, SHARE_OF_MAX_TIME * max_time)
+        self.budget = budget * min(1.0, len(cells) / SMALL) ** 2
+        self.spent = 0.0  # sum of the prices of fits
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
         self.n_parts = 0  # parts that all members have predicted
@@ -249,12 +265,9 @@ class CrossFit:
         self, candidates: Sequence[Candidate], named: bool, tasks: FitTasks
     ) -> None:
         """Fit candidates; those that the user names are tried at any cost."""
-        waiting = [
-            Trial(c, c.cost(self.size), c.cost(self.full_size) / c.cost(self.size))
-            for c in candidates
-        ]
-        waiting.sort(key=lambda t: t.candidate.order(self.size))
-        most = int(self.labels.max()) + 1
+        waiting = [Trial.of(c, self.size, self.full_size) for c in candidates]
+        waiting.sort(key=lambda t: (t.candidate.is_last, t.price))
+        most = min(MOST_PARTS, int(self.labels.max()) + 1)
         try:
             with tasks.part("candidates", len(waiting)) as first:
                 for trial in waiting:
@@ -269,14 +282,11 @@ class CrossFit:
             self.members, self.n_parts = self.judged, 1
             with tasks.part("further parts", max(1, most - 1)) as further:
                 while self.members and self._excess() > WORTHWHILE:
-                    n_parts = min(
-                        2 * self.n_parts, self.n_parts + self._affordable(), most
-                    )
-                    if n_parts == self.n_parts:
+                    if self.n_parts >= most or not self._affordable():
                         break
-                    self._predict(self.members, n_parts)
+                    self._predict(self.members, self.n_parts + 1)
                     self.members = [t for t in self.members if t.residuals]
-                    self.n_parts = n_parts
+                    self.n_parts += 1
                     if further.done("parts"):
                         break
         except KeyboardInterrupt:
@@ -289,6 +299,7 @@ class CrossFit:
         for trial in trials:
             while trial.status == "tried" and len(trial.residuals) < n_parts:
                 trial.run(self.cells, self.labels, self.scaling, self.known)
+                self.spent += trial.price
                 first = trial.status == "tried" and trial.completing is None
                 if first and self.beyond is not None:
                     n_rows = self.full_size.n_rows
@@ -352,7 +363,7 @@ class CrossFit:
     def _excess(self) -> float:
         """Drop members without weight; return the relative excess of the error."""
         stacking = self._stacking()
-        if len(stacking.residuals) >= CELLS_TO_DROP * len(self.members):
+        if len(stacking.residuals) >= CELLS_PER_CANDIDATE * len(self.members):
             self._keep(stacking.crossed_shares)
         return stacking.excess
 
@@ -365,25 +376,43 @@ class CrossFit:
         self.members = [t for t in self.members if t.fitted is not None]
         return bool(enough.all())
 
-    def _affordable(self) -> int:
-        """Number of parts for which there is time, if the members are fitted again."""
-        once = sum(t.seconds_per_part for t in self.members if not t.out_of_bag)
+    def _affordable(self) -> bool:
+        """Whether there is time for another part, and a share of the budget."""
+        once = sum(t.seconds_per_part for t in self.members)
         final = sum(t.seconds_of_last_fit for t in self.members)
-        parts = (self.seconds_left - final) / (once or 1.0)
-        return int(np.clip(parts, 0, self.labels.max() + 1))
+        price = sum(t.price for t in self.members)
+        return self.spent + price <= self.budget and once + final <= self.seconds_left
 
     def _against(self, trial: Trial, named: bool) -> str | None:
-        """Reason not to try a candidate, or an empty text."""
+        """Reason not to try a candidate, or None."""
         judged = self.judged
         if judged and not (self.labels >= 0).any():
             return "too few cells to hold any out"
         if named or not judged:
             return None
-        names, similar = [t.name for t in judged], trial.candidate.after
-        if similar in names:
+        return self._against_its_price(trial) or self._against_its_time(trial)
+
+    def _against_its_price(self, trial: Trial) -> str | None:
+        if trial.candidate.takes:
+            return None  # what no other candidate knows
+        judged = self.judged
+        similar = [t.name in trial.candidate.after for t in judged]
+        if any(similar):
             R = np.stack([t.first(1) for t in judged], 1)
-            if simplex_minimum(R.T @ R)[names.index(similar)] == 0:
-                return f"{similar}, which is similar, has no weight"
+            enough = len(R) >= CELLS_PER_CANDIDATE * len(judged)
+            found = enough and simplex_minimum(R.T @ R)[similar].sum() >= EVIDENCE
+            if found and compares_columns(trial.candidate.estimator):
+                return None  # of a picture nothing else can tell as much
+            if trial.candidate.only_after and not found:
+                names = ", ".join(trial.candidate.after)
+                return f"similar ones have little weight: {names}"
+        share = SHARE_OF_FIRST_PART * self.budget
+        if trial.cost <= SCOUT or self.spent + trial.price <= share:
+            return None
+        left = max(0.0, share - self.spent)
+        return f"a fit takes about {trial.cost:.2g} s, of {left:.2g} s for comparisons"
+
+    def _against_its_time(self, trial: Trial) -> str | None:
         last = self._last
         speed, left = self._speed(), self.seconds_left
         if trial.anytime and trial.cost * speed < LARGEST_OVERESTIMATE * left:
@@ -413,7 +442,7 @@ class CrossFit:
         if not judged:
             return 0.0
         if self.beyond is None:
-            return self._best(judged).seconds_per_part
+            return self._best(judged).seconds_of_same_rows
         left = self.seconds_left
         able = [t for t in judged if t.seconds_at_the_end <= left]
         if not able:
@@ -434,14 +463,15 @@ class CrossFit:
         speed, matrix = self._speed(), self.cells.to_cells()
         for step in CHECK_STEPS if self.size == self.full_size else ():
             cells = Entries.of_matrix(matrix[::step])
-            cost = candidate.cost(Size(*cells.matrix_shape, len(cells)))
-            if cost * speed <= min(seconds, self.seconds_for_checks):
+            size = Size(*cells.matrix_shape, len(cells))
+            check = Trial.of(candidate, size, size)
+            if check.cost * speed <= min(seconds, self.seconds_for_checks):
                 known = known_of_rows(self.known, np.arange(0, len(matrix), step))
-                check = Trial(candidate, cost, 1.0)
                 labels = self.labels[self.cells.rows % step == 0]
                 check.run(cells, labels, self.scaling, known)
                 self.seconds_for_checks -= check.seconds
-                return (speed * check.seconds / cost) ** 0.5 if check.fitted else speed
+                ratio = check.seconds / check.cost
+                return (speed * ratio) ** 0.5 if check.fitted else speed
         return speed
 
     def _speed(self) -> float:
