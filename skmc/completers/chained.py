@@ -128,7 +128,7 @@ class ChainedCompleter(TakesBounds):
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
     advice = "draws of tables, whose variances and correlations are those of the data"
-    cost = Cost(0.1, trees=1.6e-5)
+    cost = Cost(0.1, sampled_trees=2e-5)
     stacked = (Variant("chained, donors", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY

@@ -62,6 +62,11 @@ class Size(NamedTuple):
         return self.cells * self.n_cols
 
     @property
+    def sampled_trees(self) -> int:
+        """Models of each column, each split of which tries ten of the others."""
+        return self.cells * min(self.n_cols, 10)
+
+    @property
     def systems(self) -> float:
         """Linear systems of the columns, or of their factors, one for each row.
 
