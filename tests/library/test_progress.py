@@ -13,7 +13,7 @@ from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from skmc import AIRCompleter, MixedCompleter, SVDCompleter, sensing
+from skmc import AIRCompleter, AutoCompleter, MixedCompleter, SVDCompleter, sensing
 from skmc.base import CannotBatch
 from skmc.loop import seconds_left, time_limit
 from skmc.model_selection import BatchedGridSearchCV, fit_batch
@@ -92,6 +92,16 @@ def test_progress_bars_of_a_mixed_table_name_the_completer(capsys):
     shown = capsys.readouterr().out
     assert "MixedCompleter" in shown and "SVDCompleter" in shown
     assert not hasattr(completer.completer_, "_skl_callbacks")
+
+
+def test_the_progress_bar_of_a_race_names_the_best_candidate_so_far(capsys):
+    completer = make(AutoCompleter, candidates=("means", "SVD", "KNN"))
+    completer.set_callbacks(ProgressBar()).fit(X)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "AutoCompleter - means" in shown
+    assert "(best so far: means, held-out error" in shown
+    completer.set_params(candidates="auto", max_time=30.0).fit(X)
+    assert "candidates, at most 30 seconds" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("cls", LIMITED)

@@ -269,15 +269,20 @@ class Race:
         waiting.sort(key=lambda t: (t.candidate.is_last, t.price))
         most = min(MOST_PARTS, int(self.labels.max()) + 1)
         try:
-            with tasks.part("candidates", len(waiting)) as first:
+            seconds = "" if named else f", at most {self.seconds_left:.0f} seconds"
+            with tasks.part(f"candidates{seconds}", len(waiting)) as first:
                 for trial in waiting:
                     if reason := self._against(trial, named):
                         trial.status = f"not tried: {reason}"
+                        stop = first.done(trial.name)
                     else:
+                        task = first.part(trial.name + self._best_so_far(), 1)
+                        task.begin()
                         with time_limit(np.inf if named else self._limit(trial)):
                             self._predict([trial], 1)
+                        stop = task.finish()
                     self.trials.append(trial)
-                    if first.done(trial.name):
+                    if stop:
                         break
             self.members, self.n_parts = self.judged, 1
             with tasks.part("further parts", max(1, most - 1)) as further:
@@ -448,6 +453,14 @@ class Race:
         if not able:
             return min(t.seconds_at_the_end for t in judged)
         return self._best(able).seconds_at_the_end
+
+    def _best_so_far(self) -> str:
+        """What a progress bar says besides the candidate that is being tried."""
+        judged = self.judged
+        if not judged or not len(judged[0].first(1)):
+            return ""
+        best = self._best(judged)
+        return f" (best so far: {best.name}, held-out error {rms(best.first(1)):.3g})"
 
     @staticmethod
     def _best(trials: Sequence[Trial]) -> Trial:
