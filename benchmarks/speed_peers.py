@@ -35,12 +35,14 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.ncarl import NCARL, NCARLState
+from skmc.completers.soft_impute import SoftImpute, largest_weight
 from skmc.datasets import load_photo
 from skmc.linalg import SVD, Randomness, full_svd, matmul, threads_for, work_of
 from skmc.metrics import nmae, rmse
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
 from skmc.models import Autoencoder
-from skmc.solvers import NCARL, NCARLState, RowDescent, SoftImpute, largest_weight
+from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 
 REPEATS = 7

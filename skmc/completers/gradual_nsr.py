@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import KW_ONLY
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import Annotated, Any, Literal
 
@@ -17,14 +18,20 @@ from skmc.compatibility import Interval
 from skmc.completers.costs import Cost
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution
-from skmc.models import Autoencoder, checked_widths
+from skmc.models import Autoencoder, checked_widths, hidden_layers, slope_at
 from skmc.new_rows import ForwardPass
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Widths
-from skmc.solvers import NonsmoothDescent, Solver
+from skmc.solvers import Solver, State, ratio, relative_norm
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 # Factor of Autoencoder's initial weights, whose units saturate for long rows.
 START_SHARE = 0.25
+Layers = Sequence[Tensor]
+DELTA_MIN, DELTA_MAX = 0.01, 0.99
+SHRINK, GROW = 0.5, 1.1  # factors of delta; the paper tries .1 to .6 and 1.05 to 1.2
+LOWER = 0.8  # factor of the schedule's start; the paper tries .1, .2, .8, .9
+TRIALS = 60  # largest number of trial steps in an epoch
+RAISE, RELAX = 2.0, 0.95  # factors of L: if it is too small, and after each epoch
 
 
 class GradualNSRCompleter(IterativeCompleter):
@@ -43,7 +50,7 @@ class GradualNSRCompleter(IterativeCompleter):
     them), over hidden outputs and over weights; none is halved. The problem is solved
     in penalty form: slack variables replace :math:`z_i` and :math:`W_j`, and their
     distance is penalized more strongly in the course of the fit (gradual learning).
-    `skmc.solvers.nonsmooth.NonsmoothDescent` states which parts of the algorithm are
+    `skmc.completers.gradual_nsr.NonsmoothDescent` states which parts of it are
     ours. On the paper's own data this method is far less accurate than `NSRCompleter`.
 
     Parameters
@@ -182,3 +189,572 @@ class GradualNSRCompleter(IterativeCompleter):
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return ForwardPass(outputs["network"])
+
+
+@dataclass(frozen=True, eq=False)
+class Theta:
+    """Weights and biases of a network, as in `Autoencoder`, in one vector.
+
+    Steps and inner products are then one operation each.
+
+    Parameters
+    ----------
+    vector : Tensor of shape (n_parameters,)
+        All weights, then all biases.
+    widths : tuple of int
+        Number of inputs of the network and of outputs of each layer.
+    """
+
+    vector: Tensor
+    widths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, weights: Layers, biases: Layers) -> Theta:
+        """Join weights and biases.
+
+        Parameters
+        ----------
+        weights : sequence of Tensor of shape (width, next width)
+            Weights of the layers.
+        biases : sequence of Tensor of shape (1, next width)
+            Biases of the layers.
+
+        Returns
+        -------
+        Theta
+        """
+        widths = (len(weights[0]), *(W.shape[1] for W in weights))
+        return cls(torch.cat([p.flatten() for p in (*weights, *biases)]), widths)
+
+    def moved(self, vector: Tensor) -> Theta:
+        """Replace all parameters.
+
+        Parameters
+        ----------
+        vector : Tensor of shape (n_parameters,)
+            Other parameters of the same network.
+
+        Returns
+        -------
+        Theta
+        """
+        return Theta(vector, self.widths)
+
+    @property
+    def all_weights(self) -> Tensor:
+        """The weights of all layers, (1, n_weights)."""
+        return self.vector[None, : -sum(self.widths[1:])]
+
+    @property
+    def weights(self) -> Layers:
+        """The weights of each layer."""
+        return self.layers(self.all_weights)
+
+    @property
+    def biases(self) -> Layers:
+        """The bias of each layer, (1, width)."""
+        own = self.vector[None, -sum(self.widths[1:]) :]
+        return own.split(list(self.widths[1:]), 1)
+
+    def layers(self, all_weights: Tensor) -> Layers:
+        """Divide a row of weights into those of each layer.
+
+        Parameters
+        ----------
+        all_weights : Tensor of shape (1, n_weights)
+            Numbers in the order of `all_weights`.
+
+        Returns
+        -------
+        sequence of Tensor
+        """
+        shapes = list(pairwise(self.widths))
+        parts = all_weights[0].split([m * n for m, n in shapes])
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A forward pass of the network on the zero-filled rows.
+
+    Parameters
+    ----------
+    theta : Theta
+        Parameters of the network.
+    hidden : Layers
+        Outputs of the hidden layers, each (n_rows, width).
+    output : Tensor of shape (n_rows, n_cols)
+        Output of the network, ``f(P(M))``.
+    error : Tensor of shape (n_rows, n_cols)
+        ``P(f(P(M)) - M)``, multiplied by the weights of the cells if there are any.
+    loss : float
+        ``|P(f(P(M)) - M)|^2 + lambda sum |W|^2``, where the first term is weighted.
+    """
+
+    theta: Theta
+    hidden: Layers  # z, each (n_rows, width)
+    output: Tensor  # f(P(M)), (n_rows, n_cols)
+    error: Tensor  # W P(f(P(M)) - M)
+    loss: float
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The slack variables for a value of ``mu``, and their penalties.
+
+    Parameters
+    ----------
+    h : Layers
+        Slack variables of the hidden layers, each (n_rows, width).
+    V : Tensor of shape (1, n_weights)
+        Slack variables of the weights, as in `Theta.all_weights`.
+    penalty : float
+        Penalty ``alpha |h|_1 + beta |V|_*``.
+    """
+
+    h: Layers  # each (n_rows, width)
+    V: Tensor  # (1, n_weights)
+    penalty: float  # alpha |h|_1 + beta |V|_*
+
+    def pairs(self, forward: Forward) -> list[tuple[Tensor, Tensor]]:
+        """All ``(z, h)``, then all ``(W, V)``.
+
+        Parameters
+        ----------
+        forward : Forward
+            Forward pass.
+
+        Returns
+        -------
+        list of (Tensor, Tensor)
+        """
+        return [
+            *zip(forward.hidden, self.h, strict=True),
+            *zip(forward.theta.weights, forward.theta.layers(self.V), strict=True),
+        ]
+
+
+@dataclass(eq=False)
+class Objective:
+    """The objective Q of `NonsmoothDescent` and its parts.
+
+    Parameters
+    ----------
+    activity : L1Norm
+        Penalty ``alpha |h_i|_1`` of each hidden layer.
+    rank : NuclearNorm
+        Penalty ``beta |V_j|_*`` of each weight matrix.
+    decay : SquaredNorm
+        Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
+    """
+
+    _: KW_ONLY
+    activity: L1Norm
+    rank: NuclearNorm
+    decay: SquaredNorm
+
+    def forward(self, data: Observed, theta: Theta) -> Forward:
+        """Run the network on the zero-filled rows.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        theta : Theta
+            Parameters of the network.
+
+        Returns
+        -------
+        Forward
+        """
+        weights, biases = theta.weights, theta.biases
+        hidden = hidden_layers(weights, biases, data.values)
+        last = [data.values, *hidden][-1]
+        output = torch.addmm(biases[-1], last, weights[-1])
+        residual = data.residual(output)
+        error = data.weighted(residual)
+        loss = (error * residual).sum() + self.decay(theta.all_weights)
+        return Forward(theta, hidden, output, error, float(loss))
+
+    def blocks(self, forward: Forward, mu: float) -> Blocks:
+        """The minimizers ``h`` and ``V`` of Q.
+
+        Parameters
+        ----------
+        forward : Forward
+            Forward pass.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        Blocks
+        """
+        h = [self.activity.prox(z, mu) for z in forward.hidden]
+        pairs = [self.rank.prox_and_value(W, mu) for W in forward.theta.weights]
+        penalty = sum(self.activity(part) for part in h)
+        penalty += sum(value for _, value in pairs)
+        V = torch.cat([V.flatten() for V, _ in pairs])[None]
+        return Blocks(h, V, float(penalty))
+
+    def smooth(self, forward: Forward, blocks: Blocks, mu: float) -> float:
+        """The smooth part of Q.
+
+        Parameters
+        ----------
+        forward : Forward
+            Forward pass.
+        blocks : Blocks
+            Slack variables.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        float
+        """
+        slack = (forward.theta.all_weights - blocks.V).square().sum()
+        for z, h in zip(forward.hidden, blocks.h, strict=True):
+            slack = slack + (z - h).square().sum()
+        return forward.loss + float(slack) / (2 * mu)
+
+    def gradient(
+        self, data: Observed, forward: Forward, blocks: Blocks, mu: float
+    ) -> Tensor:
+        """Gradient of the smooth part.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        forward : Forward
+            Forward pass.
+        blocks : Blocks
+            Slack variables.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        Tensor of shape (n_parameters,)
+        """
+        theta = forward.theta
+        inputs, W = [data.values, *forward.hidden], theta.weights
+        back = 2 * forward.error
+        weights, biases = [], []
+        for i in reversed(range(len(inputs))):
+            weights.append(inputs[i].mT @ back)
+            biases.append(back.sum(0, keepdim=True))
+            if i:
+                back = back @ W[i].mT + (inputs[i] - blocks.h[i - 1]) / mu
+                back *= slope_at(inputs[i])
+        grad = Theta.of(weights[::-1], biases[::-1])
+        _, decay = self.decay.value_and_grad(theta.all_weights)
+        grad.all_weights.add_(decay).add_(theta.all_weights - blocks.V, alpha=1 / mu)
+        return grad.vector
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial step of an epoch, which may have to be repeated.
+
+    Parameters
+    ----------
+    forward : Forward
+        Forward pass after the step.
+    end : float
+        Smooth part of Q after the step.
+    way : float
+        Squared norm of the move from the extrapolated parameters.
+    short : bool
+        Whether the step is short enough for ``L`` to bound the smooth part.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L``.
+    """
+
+    forward: Forward
+    end: float
+    way: float
+    short: bool
+    omega: float
+    lipschitz: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonsmoothState(State):
+    """An iterate of `NonsmoothDescent`.
+
+    The objective is Q at the schedule's end, so that epochs are comparable.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    found : Trial
+        The last step.
+    before : Tensor of shape (n_parameters,)
+        Parameters of the previous epoch.
+    blocks : Blocks
+        Slack variables.
+    schedule : CosineSchedule
+        Schedule of ``mu``.
+    mu : float
+        Width of the smoothing.
+    delta : float
+        Bound of ``omega``, which shrinks when Q rises and grows when it falls.
+    iteration : int
+        Number of steps done.
+    """
+
+    found: Trial
+    before: Tensor  # theta of the previous epoch
+    blocks: Blocks
+    schedule: CosineSchedule
+    mu: float
+    delta: float
+    iteration: int
+
+    @property
+    def theta(self) -> Theta:
+        """Parameters of the network."""
+        return self.found.forward.theta
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    """Inner product ``<a, b>`` of vectors.
+
+    Parameters
+    ----------
+    a : Tensor of shape (k,)
+        First vector.
+    b : Tensor of shape (k,)
+        Second vector.
+
+    Returns
+    -------
+    float
+    """
+    return float(torch.linalg.vecdot(a, b))
+
+
+@dataclass(eq=False)
+class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
+    r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
+
+    For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
+    outputs :math:`z_i` and weight matrices :math:`W_j`, it minimizes
+
+    .. math::
+
+        Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
+            &+ \sum_i (\alpha \|h_i\|_1
+               + \frac{1}{2\mu} \|z_i - h_i\|_F^2) \\
+            &+ \sum_j (\beta \|V_j\|_*
+               + \frac{1}{2\mu} \|W_j - V_j\|_F^2)
+
+    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, without
+    a half before the first (the paper's equations 33 and 46), and ``theta`` is all
+    weights and biases. An epoch is ::
+
+        h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
+        theta^ = theta + omega (theta - theta of the epoch before),
+        theta <- clip(theta^ - grad / (gamma L)),
+
+    where ``grad`` is the gradient of the smooth part g of Q at ``theta^``, ``D``
+    shrinks singular values, and
+    ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
+    the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
+    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0`` if
+    ``delta = .01`` does not suffice. After an epoch that lowers Q, ``delta`` grows by a
+    tenth, up to .99.
+
+    The following is our choice, because the paper leaves it open. ``z_i`` is that of
+    the current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by
+    backtracking: it starts an epoch at .95 of the last value and doubles until
+    ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
+    equation of the descent test is in a supplement that is not public; we use that of
+    Proposition 2, ::
+
+        g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
+            - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
+
+    If it fails, the start of the schedule is multiplied by .8. With ``L`` found by
+    backtracking it seldom fails.
+
+    Parameters
+    ----------
+    network : Autoencoder
+        Network whose parameters are the starting point.
+    activity : L1Norm
+        Penalty ``alpha |h_i|_1`` of each hidden layer.
+    rank : NuclearNorm
+        Penalty ``beta |V_j|_*`` of each weight matrix.
+    decay : SquaredNorm
+        Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
+    box : Box
+        Bound of the parameters.
+    schedule : CosineSchedule
+        Schedule of ``mu``.
+    gamma : float > 1
+        Divisor of the step length ``1 / L``.
+    grace : int
+        Number of first epochs that may raise Q; the paper uses 200 or 300.
+    omega : float, optional
+        Fixed weight of the extrapolation, in place of the adaptive one.
+    """
+
+    network: Autoencoder
+    _: KW_ONLY
+    box: Box
+    schedule: CosineSchedule
+    gamma: float
+    grace: int = 200
+    omega: float | None = None
+
+    def init(self, data: Observed) -> NonsmoothState:
+        own = Theta.of(list(self.network.weights), list(self.network.biases))
+        theta = own.moved(self.box.prox(own.vector.detach().to(data.values), 1.0))
+        forward = self.forward(data, theta)
+        mu = self.schedule(0)
+        blocks = self.blocks(forward, mu)
+        return NonsmoothState(
+            objective=torch.full_like(data.n_observed, torch.inf),
+            found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
+            before=theta.vector,
+            blocks=blocks,
+            schedule=self.schedule,
+            mu=mu,
+            delta=DELTA_MAX,
+            iteration=0,
+        )
+
+    def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
+        epoch = state.iteration + 1
+        mu = state.schedule(epoch)
+        blocks = self.blocks(state.found.forward, mu)
+        start = self.smooth(state.found.forward, blocks, mu)
+        found, delta = self._search(data, state, blocks, mu)
+        enough = self._descends(state, found, start)
+        final = self.smooth(found.forward, blocks, state.schedule.end)
+        return NonsmoothState(
+            objective=torch.full_like(state.objective, final + blocks.penalty),
+            found=found,
+            before=state.theta.vector,
+            blocks=blocks,
+            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
+            mu=mu,
+            delta=delta,
+            iteration=epoch,
+        )
+
+    def _search(
+        self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
+    ) -> tuple[Trial, float]:
+        """Find the step of an epoch by trials, and the next ``delta``."""
+        late = state.iteration + 1 > self.grace
+        # Q of the previous epoch, at this epoch's mu.
+        ceiling = self.smooth(state.found.forward, state.blocks, mu)
+        ceiling += state.blocks.penalty
+        L, delta, rest = RELAX * state.found.lipschitz, state.delta, False
+        for _ in range(TRIALS):
+            omega = 0.0 if rest else self._omega(delta * state.found.lipschitz / L)
+            trial = self._try(data, state, blocks, mu, L, omega)
+            if not trial.short:
+                L *= RAISE
+            elif late and trial.end + blocks.penalty > ceiling and not rest:
+                rest = delta == DELTA_MIN
+                delta = max(SHRINK * delta, DELTA_MIN)
+            else:
+                break
+        if late and trial.end + blocks.penalty < ceiling:
+            delta = min(GROW * delta, DELTA_MAX)
+        return trial, delta
+
+    def _try(
+        self,
+        data: Observed,
+        state: NonsmoothState,
+        blocks: Blocks,
+        mu: float,
+        L: float,
+        omega: float,
+    ) -> Trial:
+        """Take a proximal gradient step of length ``1 / (gamma L)``."""
+        now = state.theta.vector
+        hat = now + omega * (now - state.before)
+        at_hat = self.forward(data, state.theta.moved(hat))
+        value = self.smooth(at_hat, blocks, mu)
+        grad = self.gradient(data, at_hat, blocks, mu)
+        length = 1 / (self.gamma * L)
+        vector = self.box.prox(hat - length * grad, length)
+        forward = self.forward(data, state.theta.moved(vector))
+        end = self.smooth(forward, blocks, mu)
+        way = vector - hat
+        squared = inner(way, way)
+        bound = value + inner(grad, way) + L / 2 * squared
+        return Trial(
+            forward=forward,
+            end=end,
+            way=squared,
+            short=end <= bound + self._rounding(state) * abs(value),
+            omega=omega,
+            lipschitz=L,
+        )
+
+    def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
+        """Whether an epoch lowers the smooth part as Proposition 2 requires."""
+        gamma, L = self.gamma, found.lipschitz
+        moved = state.theta.vector - state.before
+        went = found.forward.theta.vector - state.theta.vector
+        least = (gamma - 1) * L / 4 * inner(went, went) - (
+            (gamma + 1) ** 2 * L / (gamma - 1) * found.omega**2 * inner(moved, moved)
+        )
+        return start - found.end >= least - self._rounding(state) * abs(start)
+
+    @staticmethod
+    def _rounding(state: NonsmoothState) -> float:
+        return 10 * torch.finfo(state.objective.dtype).eps
+
+    def _omega(self, ratio: float) -> float:
+        if self.omega is not None:
+            return self.omega
+        return (self.gamma - 1) / (2 * (self.gamma + 1)) * math.sqrt(ratio)
+
+    def residual(
+        self, data: Observed, previous: NonsmoothState, current: NonsmoothState
+    ) -> Tensor:
+        """The largest of three relative measures.
+
+        The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
+        (the division is ours). They measure the agreement of the slack variables with
+        the variables that they replace, and do not show that anything is learned.
+        Without penalties they are zero at the start. So we add a third,
+        ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : NonsmoothState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        pairs = current.blocks.pairs(current.found.forward)
+        gaps = [relative_norm(a - b, a).square() for a, b in pairs]
+        gradient = self.gamma * current.found.lipschitz * math.sqrt(current.found.way)
+        length = math.sqrt(inner(current.theta.vector, current.theta.vector))
+        scale = data.energy + current.found.forward.error.square().sum()
+        gaps.append(ratio(gradient * length, scale))
+        return torch.stack(gaps).amax()
+
+    def outputs(self, state: NonsmoothState) -> dict[str, Any]:
+        layers = (state.theta.weights, state.theta.biases)
+        network = Autoencoder(*([part.clone() for part in each] for each in layers))
+        return {"X": state.found.forward.output, "network": network}

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import NCARL, Solver
+from skmc.solvers import Solver, State, relative_norm
+from skmc.terms import graph_laplacian, inner
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
 NEIGHBORS = (5, 10, 20)
 TRIAL_STEPS = 5  # more steps do not improve the choice
+RIDGE = 1e-6  # makes the quadratic form definite and breaks ties of distances
+NO_ENERGY = 1e-5  # share of the nuclear norm below which a direction is free
+# Largest number of elements of systems that are solved together. Outside of the cache,
+# they are slower to gather than to solve.
+BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 class NCARLCompleter(IterativeCompleter):
@@ -38,7 +48,7 @@ class NCARLCompleter(IterativeCompleter):
     where :math:`P` selects the observed cells. The norms, squared, and the trace are
     *sums*. :math:`L(X)` is the Laplacian of the graph of the ``n_neighbors`` nearest
     columns, whose weights decrease linearly with squared distance, see
-    `skmc.solvers.ncarl.adaptive_laplacian`. Each of a few iterations takes ``L`` and
+    `skmc.completers.ncarl.adaptive_laplacian`. Each of a few iterations takes ``L`` and
     the weights of the nuclear norm from the last X. It then completes every row exactly
     by one linear system of its observed or its hidden cells, whichever are fewer. A
     matrix with fewer rows than columns is transposed, and the graph connects rows.
@@ -65,7 +75,7 @@ class NCARLCompleter(IterativeCompleter):
     {max_time}
     tol : float >= 0, default=1e-3
         Stop when an iteration moves X by at most ``tol |X|_F``. This measure and its
-        value are ours, see `skmc.solvers.ncarl.NCARL.residual`.
+        value are ours, see `skmc.completers.ncarl.NCARL.residual`.
     {scaling}
         The paper does not standardize (None).
     {device}
@@ -169,3 +179,510 @@ class NCARLCompleter(IterativeCompleter):
         if "laplacian" in outputs:  # not if interrupted before the first one
             fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()
         return fitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class NCARLState(State):
+    """An iterate of `NCARL`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    D : Tensor of shape (\\*batch, n, n)
+        Weight matrix of the nuclear norm at ``X``, where ``n = min(shape)``.
+    laplacian : Tensor of shape (\\*batch, n, n)
+        Laplacian of the graph along the shorter axis of ``X``.
+    means : Tensor of shape (\\*batch, 1, n_cols), its transpose, or zeros
+        Free means of the columns, in the unit of ``problem``.
+    problem : Problem
+        Linear systems, which do not change.
+    """
+
+    X: Tensor  # (*batch, n_rows, n_cols)
+    D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
+    laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
+    means: Tensor  # free means of the columns, in the unit of the problem
+    problem: Problem
+
+
+@dataclass(eq=False)
+class NCARL(Solver[Observed, NCARLState]):
+    r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
+
+    .. math::
+
+        \min_X \|X\|_*^2 + \alpha \operatorname{tr}(X L(X) X^\top)
+        \quad\text{subject to } X = M \text{ on the observed cells}
+
+    or, with noise,
+
+    .. math::
+
+        \min_X \|P(X - M)\|_F^2 + \lambda_{noise} \|X\|_*^2
+        + \alpha \operatorname{tr}(X L(X) X^\top)
+
+    all of which are *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``,
+    and the Laplacian ``L(X)`` of `adaptive_laplacian`, and minimizes the quadratic form
+    ``Q = D + alpha L + 1e-6 I`` over each row ``x`` exactly::
+
+        x_O = m_O,  x_H = -inv(Q_HH) Q_HO m_O      without noise,
+        x = (m p) inv(diag p + Q)                  with, D times lambda_noise in Q,
+
+    where ``O`` and ``H`` are the observed and the hidden cells of the row and ``p`` is
+    its mask. A matrix with more columns than rows is solved transposed, so that the
+    systems are small.
+
+    Parameters
+    ----------
+    alpha : float >= 0
+        Weight of the Dirichlet energy.
+    n_neighbors : int >= 1
+        Number of neighbors of a column (of a row, if transposed) in the graph, < n.
+    lambda_noise : float > 0 or None
+        Weight of the nuclear norm in the noisy form; None keeps the observed cells.
+
+    Notes
+    -----
+    Everything is computed in double precision. The first X is the zero-filled matrix.
+    The unit of the 1e-6 in the graph is the square of the largest observed cell. This
+    is our interpretation: the paper's data lie in [0, 1], and our completion scales
+    with the data. ``objective`` is that of X with ``D(X)`` and ``L(X)``. It may rise,
+    since the graph of a step is not optimal for its X. Free means of the columns are
+    those of the last X: they are subtracted from the cells before a step and from X
+    before ``D`` and ``L`` are computed.
+
+    A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
+    cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
+    ``v_O = inv(H_OO) m_O``, the form of the paper; they agree by block inversion. With
+    noise these are ``x = y + z G``, ``z_H = inv((Q G)_HH) y_H`` with
+    ``G = inv(I + Q)``, ``y = m G``, and ``x = v H`` with ``v_O = inv((I + H)_OO) m_O``.
+    Rows with equal masks share a factor.
+
+    References
+    ----------
+    Li, Zhang, Zhang. Matrix completion via non-convex relaxation and adaptive
+    correlation learning. IEEE Trans. Pattern Anal. Mach. Intell. 45 (2023).
+    """
+
+    alpha: float
+    n_neighbors: int
+    lambda_noise: float | None = None
+
+    def init(self, data: Observed) -> NCARLState:
+        problem = Problem.of(data)
+        return self._reweigh(data, problem, problem.values)
+
+    def step(self, data: Observed, state: NCARLState) -> NCARLState:
+        problem = state.problem
+        rest = problem.less(state.means)
+        Q = self.quadratic_form(state)
+        Z = rest.interpolate(Q) if self.lambda_noise is None else rest.approximate(Q)
+        return self._reweigh(data, problem, state.means + Z)
+
+    def quadratic_form(self, state: NCARLState) -> Tensor:
+        """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given.
+
+        Parameters
+        ----------
+        state : State
+            Current state.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n, n)
+        """
+        Q = self.alpha * state.laplacian
+        Q += state.D if self.lambda_noise is None else self.lambda_noise * state.D
+        diagonal = torch.diagonal(Q, dim1=-2, dim2=-1)
+        # The ridge is larger only where a huge alpha would round it away.
+        rounding = Q.shape[-1] * torch.finfo(Q.dtype).eps * diagonal.amax(-1)
+        diagonal += rounding.clamp_min(RIDGE)[..., None]
+        return Q
+
+    def _reweigh(self, data: Observed, problem: Problem, Z: Tensor) -> NCARLState:
+        means, rest = torch.zeros_like(problem.unit), Z
+        if data.free_means:
+            means = Z.mean(-1 if problem.transposed else -2, keepdim=True)
+            rest = Z - means
+        gram = rest.mT @ rest
+        D, nuclear = nuclear_weight(gram)
+        L = adaptive_laplacian(gram, self.n_neighbors)
+        energy = self.alpha * inner(gram, L)
+        if self.lambda_noise is None:
+            objective = nuclear.square() + energy
+        else:
+            misfit = ((Z - problem.values) * problem.seen).square().sum((-2, -1))
+            objective = misfit + self.lambda_noise * nuclear.square() + energy
+        X = Z * problem.unit
+        return NCARLState(
+            X=(X.mT if problem.transposed else X).to(data.values.dtype),
+            objective=objective * problem.unit[..., 0, 0].square(),
+            D=D,
+            laplacian=L,
+            means=means,
+            problem=problem,
+        )
+
+    def residual(
+        self, data: Observed, previous: NCARLState, current: NCARLState
+    ) -> Tensor:
+        """``|X - previous X|_F / |X|_F``.
+
+        A step goes to the minimum for its ``D`` and ``L``, so its length measures how
+        far the previous iterate was from a fixed point. The paper's measure, ``|dX|_F /
+        (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a picture of
+        240 x 240 with values in [0, 1].
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : NCARLState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
+        moved = current.X - previous.X
+        return relative_norm(moved.double(), current.X.double())
+
+    def outputs(self, state: NCARLState) -> dict[str, Tensor]:
+        return {"X": state.X, "laplacian": state.laplacian}
+
+
+def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
+    r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X (\*batch, n, n)``.
+
+    Directions whose singular value is at most 1e-5 of the sum of all get weight zero
+    instead of a large weight, as in the paper.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\*batch, n, n)
+        Gram matrix ``X'X``.
+
+    Returns
+    -------
+    tuple of Tensor
+    """
+    energy, basis = torch.linalg.eigh(gram)
+    values = energy.clamp_min(0).sqrt()
+    nuclear = values.sum(-1)
+    inverse = nuclear[..., None] / values
+    weight = torch.where(values > NO_ENERGY * nuclear[..., None], inverse, 0.0)
+    return (basis * weight[..., None, :]) @ basis.mT, nuclear
+
+
+def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
+    r"""Laplacian of the adaptive k-nearest-neighbor graph of columns.
+
+    ``d_ij = |x_i - x_j|^2`` from ``gram = X'X (\*batch, n, n)``, ``d_i(l)`` its l-th
+    smallest with the column itself first, ``kappa_i = d_i(k + 1) + 1e-6``::
+
+        S_ij = max(kappa_i - d_ij, 0) / (k kappa_i - sum_(l <= k) d_i(l)),
+
+    and the adjacency is ``(S + S') / 2``. A column's weights, its own included, sum to
+    1 but for the 1e-6; ``k`` is at most n - 1.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\*batch, n, n)
+        Gram matrix ``X'X``.
+    n_neighbors : int
+        Number of neighbors of each column.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, n, n)
+    """
+    k = min(n_neighbors, gram.shape[-1] - 1)
+    if k == 0:
+        return torch.zeros_like(gram)
+    norms = torch.diagonal(gram, dim1=-2, dim2=-1)
+    d = (norms[..., :, None] + norms[..., None, :] - 2 * gram).clamp_min_(0)
+    torch.diagonal(d, dim1=-2, dim2=-1).zero_()
+    nearest = d.topk(k + 1, largest=False).values
+    kappa = nearest[..., -1:] + RIDGE
+    mass = k * kappa - nearest[..., :-1].sum(-1, keepdim=True)
+    S = (kappa - d).clamp_min_(0).div_(mass)
+    return graph_laplacian((S + S.mT) / 2)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data of `NCARL`, transposed if wide, and the linear systems of its rows.
+
+    Parameters
+    ----------
+    values : Tensor of shape (\\*batch, m, n)
+        Observed values divided by the largest one, zero where hidden; ``m >= n``.
+    seen : Tensor of shape (\\*batch, m, n)
+        Mask as zeros and ones.
+    unit : Tensor of shape (\\*batch, 1, 1)
+        Largest absolute value.
+    transposed : bool
+        Whether the matrix was transposed.
+    observed : _Systems
+        Systems of the rows with more hidden than observed cells.
+    hidden : _Systems
+        Systems of the other rows.
+    """
+
+    values: Tensor  # (*batch, m, n), double, zero where hidden
+    seen: Tensor  # (*batch, m, n), double 0/1
+    unit: Tensor  # (*batch, 1, 1), double
+    transposed: bool
+    observed: _Systems  # of rows with more hidden than observed cells
+    hidden: _Systems  # of the others
+
+    @classmethod
+    def of(cls, data: Observed) -> Problem:
+        """Make it from the observed cells.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        Problem
+        """
+        transposed = data.shape[0] < data.shape[1]
+        values, mask = data.values.double(), data.mask
+        if transposed:
+            values, mask = values.mT, mask.mT
+        unit = values.abs().amax((-2, -1), keepdim=True)
+        unit = torch.where(unit > 0, unit, 1.0)
+        return cls.with_systems((values / unit).contiguous(), mask, unit, transposed)
+
+    @classmethod
+    def with_systems(
+        cls, values: Tensor, mask: Tensor, unit: Tensor, transposed: bool
+    ) -> Problem:
+        """Make it from tall matrices and their masks.
+
+        Parameters
+        ----------
+        values : Tensor of shape (\\*batch, m, n)
+            Values divided by the largest one, zero where hidden.
+        mask : bool Tensor of shape (\\*batch, m, n)
+            True where observed.
+        unit : Tensor of shape (\\*batch, 1, 1)
+            Largest absolute value.
+        transposed : bool
+            Whether the matrices were transposed.
+
+        Returns
+        -------
+        Problem
+        """
+        few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
+        return cls(
+            values=values,
+            seen=mask.double(),
+            unit=unit,
+            transposed=transposed,
+            observed=_Systems.of(mask & few),
+            hidden=_Systems.of(~mask & ~few),
+        )
+
+    def select(self, members: Tensor) -> Problem:
+        """Keep some members of the single batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Mask or positions of the members to keep.
+
+        Returns
+        -------
+        Problem
+        """
+        mask = self.seen[members].bool()
+        return self.with_systems(
+            self.values[members], mask, self.unit[members], self.transposed
+        )
+
+    def less(self, means: Tensor) -> Problem:
+        """Subtract numbers from the observed cells.
+
+        Parameters
+        ----------
+        means : Tensor of shape (\\*batch, 1, n), (\\*batch, m, 1) or ()
+            Numbers to subtract.
+
+        Returns
+        -------
+        Problem
+        """
+        return replace(self, values=self.values - means * self.seen)
+
+    def interpolate(self, Q: Tensor) -> Tensor:
+        """``argmin x Q x'`` of each row with ``x = m`` on its observed cells.
+
+        Parameters
+        ----------
+        Q : Tensor of shape (\\*batch, n, n)
+            Positive definite matrix.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
+        Z = self.values
+        if self.hidden.blocks:
+            Z = Z - self.hidden.solve(Q, Z @ Q)
+        if self.observed.blocks:
+            H = _inverse(Q)
+            Z = self._merge(Z, self.observed.solve(H, self.values) @ H)
+        return Z
+
+    def approximate(self, Q: Tensor) -> Tensor:
+        """``argmin |(x - m) p|^2 + x Q x'`` of each row.
+
+        Parameters
+        ----------
+        Q : Tensor of shape (\\*batch, n, n)
+            Positive definite matrix.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
+        eye = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
+        G = _inverse(eye + Q)
+        Y = self.values @ G
+        Z = Y
+        if self.hidden.blocks:
+            Z = Y + self.hidden.solve(Q @ G, Y) @ G
+        if self.observed.blocks:
+            H = _inverse(Q)
+            Z = self._merge(Z, self.observed.solve(eye + H, self.values) @ H)
+        return Z
+
+    def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
+        """Replace the rows of ``own`` that have no observed cell by those of ``Z``."""
+        others = self.observed.others
+        own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
+        return own
+
+
+def _inverse(A: Tensor) -> Tensor:
+    """Invert positive definite matrices; the results are positive definite, too."""
+    return torch.cholesky_inverse(torch.linalg.cholesky(A))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Systems solved together: padded principal submatrices of similar size."""
+
+    cells: Tensor  # (s, k) int, columns, n where padded
+    member: Tensor  # (s, 1) int, matrix of the batch
+    system: Tensor  # (r,) int, system of each row
+    column: Tensor  # (r,) int, its right-hand side in the system
+    places: Tensor  # (r, k) int, positions in the flattened right-hand sides
+    padding: Tensor  # (s, k) double 0/1
+    width: int  # number of right-hand sides of each system
+
+    def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
+        """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
+        n, k = A.shape[-1], self.cells.shape[1]
+        # 32-bit integers are added and read twice as fast.
+        dtype = torch.int32 if A.numel() < 2**31 else torch.int64
+        column = self.cells.to(dtype)
+        row = (self.member.to(dtype) * n + column) * n
+        entries = (row[:, :, None] + column[:, None, :]).flatten()
+        submatrices = A.flatten().index_select(0, entries).view(-1, k, k)
+        torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
+        sides = b.new_zeros((len(self.cells), self.width, k))
+        sides[self.system, self.column] = b[self.places]
+        # The upper factor avoids a transposed copy.
+        U = torch.linalg.cholesky(submatrices, upper=True)
+        half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
+        solved = torch.linalg.solve_triangular(U, half, upper=True).mT
+        solved = solved * (1 - self.padding)[:, None]
+        found = solved[self.system, self.column]
+        out.scatter_add_(0, self.places.flatten(), found.flatten())
+
+
+@dataclass(frozen=True)
+class _Systems:
+    """Systems ``A_SS v_S = b_S`` of the rows, where S is the cells of a mask."""
+
+    others: Tensor  # (q,) int, rows of the flattened batch without a system
+    blocks: list[_Block]
+
+    @classmethod
+    def of(cls, mask: Tensor) -> _Systems:
+        """Group the rows of ``mask (*batch, m, n)``; empty rows have no system."""
+        n_rows, n_cols = mask.shape[-2:]
+        mask = mask.flatten(0, -2)
+        some = mask.any(-1)
+        rows = some.nonzero()[:, 0]
+        # Rows with equal masks in the same matrix of the batch share a system.
+        key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
+        distinct, system, counts = torch.unique(
+            key, dim=0, return_inverse=True, return_counts=True
+        )
+        # Systems with equally many right-hand sides and similar sizes form a block.
+        sizes = distinct[:, 1:].sum(1)
+        order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
+        member, masks = distinct[order, :1], distinct[order, 1:].bool()
+        sizes, counts = sizes[order], counts[order]
+        ends = counts.cumsum(0)
+        system, turn = order.argsort()[system].sort(stable=True)
+        rows = rows[turn]
+        column = torch.arange(len(rows), device=rows.device) - (ends - counts)[system]
+        # Selected cells first, in their original order.
+        cells = (~masks).long().argsort(dim=1, stable=True)
+        cells = torch.where(masks.gather(1, cells), cells, n_cols)
+
+        limit = BLOCK["cpu" if mask.device.type == "cpu" else "cuda"]
+        table = list(zip(sizes.tolist(), counts.tolist(), ends.tolist(), strict=True))
+        blocks, start = [], 0
+        while start < len(table):
+            size, width, end = table[start]
+            stop = min(start + max(1, limit // (size * (size + width))), len(table))
+            while table[stop - 1][1] != width:
+                stop -= 1
+            span = slice(end - width, table[stop - 1][2])
+            own, which = cells[start:stop, :size], system[span] - start
+            padding = own == n_cols
+            # Padded positions may read any cell; they write zero.
+            cols = torch.where(padding, 0, own)[which]
+            blocks.append(
+                _Block(
+                    cells=own,
+                    member=member[start:stop],
+                    system=which,
+                    column=column[span],
+                    places=rows[span, None] * n_cols + cols,
+                    padding=padding.double(),
+                    width=width,
+                )
+            )
+            start = stop
+        return cls((~some).nonzero()[:, 0], blocks)
+
+    def solve(self, A: Tensor, b: Tensor) -> Tensor:
+        """``v (*batch, m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
+
+        ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
+        """
+        padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
+        solve = partial(_Block.solve, A=padded, b=b.flatten(), out=v.view(-1))
+        n_threads = torch.get_num_threads()
+        if n_threads == 1:
+            list(map(solve, self.blocks))
+            return v
+        # Torch factorizes a batch in one thread; each block writes to its own rows.
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(solve, self.blocks))
+        return v

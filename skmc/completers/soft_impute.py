@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
@@ -20,13 +21,26 @@ from skmc.base import (
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
 from skmc.completers.costs import LOW_RANK, Cost, Variant
-from skmc.linalg import LowRank, Randomness, svd_of
+from skmc.linalg import (
+    SVD,
+    LowRank,
+    Randomness,
+    RowModel,
+    SparsePlusLowRank,
+    conjugate_gradients,
+    shrink,
+    spectral_norm,
+    svd_of,
+)
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import SoftImpute, Solver, largest_weight
+from skmc.solvers import Momentum, Solver, State
 
 PATH_RATIO = 0.7  # between consecutive weights
 SMALLEST_SHARE = 1e-4  # ends the path
 PATH_TOL = 1e-2
+STEPS = 200  # most steps of conjugate gradients
+
+Sides = Literal["both", "rows", "columns"]
 
 
 class SoftImputeCompleter(IterativeCompleter):
@@ -41,7 +55,7 @@ class SoftImputeCompleter(IterativeCompleter):
     over the observed cells of the scaled data, which :math:`P` selects, and
     :math:`\|L\|_*` is the *sum* of the singular values. By default, the effects
     :math:`a` of the rows and :math:`b` of the columns are zero; ``fixed_effects`` fits
-    them without a penalty. See `skmc.solvers.soft_impute.SoftImpute`.
+    them without a penalty. See `skmc.completers.soft_impute.SoftImpute`.
 
     Parameters
     ----------
@@ -228,3 +242,353 @@ class SoftImputeCompleter(IterativeCompleter):
             "col_factors_": fitted.right,
             "rank_": outputs["spectrum"].rank if "spectrum" in outputs else 0,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The matrix ``a 1' + 1 b'``.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n_rows,)
+        Effects of the rows.
+    b : Tensor of shape (n_cols,)
+        Effects of the columns.
+    """
+
+    a: Tensor  # (n_rows,)
+    b: Tensor  # (n_cols,)
+
+    @classmethod
+    def zero(cls, data: SparseObserved) -> Effects:
+        """Effects that are all zero.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+
+        Returns
+        -------
+        Effects
+        """
+        return cls(*(data.values.new_zeros(size) for size in data.shape))
+
+    def at(self, data: SparseObserved) -> Tensor:
+        """Values at the observed cells, ``(n_cells,)``.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return self.a[data.rows] + self.b[data.cols]
+
+    def low_rank(self) -> LowRank:
+        """The matrix as a product.
+
+        Returns
+        -------
+        LowRank
+        """
+        left = torch.stack([self.a, torch.ones_like(self.a)], 1)
+        return LowRank(left, torch.stack([torch.ones_like(self.b), self.b], 1))
+
+    def fitted(self, data: SparseObserved, values: Tensor, sides: Sides) -> Effects:
+        r"""The least-squares effects of some values at the observed cells.
+
+        .. math::
+
+            \min_{a, b} \sum_{(i, j)} W_{ij} (v_{ij} - a_i - b_j)^2
+
+        Effects of one side are weighted means. For both sides, ``a`` is eliminated, and
+        conjugate gradients, which start from these effects, solve for ``b``.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells, with their weights.
+        values : Tensor of shape (n_cells,)
+            A value for each cell.
+        sides : {"both", "rows", "columns"}
+            The side whose effects are fitted; those of the other side are zero.
+
+        Returns
+        -------
+        Effects
+            Rows and columns without a cell have the effect zero.
+        """
+        n_row, n_col = (
+            torch.where(side.counts > 0, side.counts, 1) for side in (data, data.T)
+        )
+        if sides == "rows":
+            return Effects(data.row_sums(values) / n_row, torch.zeros_like(self.b))
+        if sides == "columns":
+            sums = data.sums(values, by_column=True)[0]
+            return Effects(torch.zeros_like(self.a), sums / n_col)
+        values = values - self.at(data)
+        W = data.plus(data.weighted(torch.ones_like(values)), data.zero())
+        n_row, root = n_row[:, None], n_col.sqrt()[:, None]
+        rows = data.row_sums(values)[:, None]
+        cols = data.sums(values, by_column=True).mT - W.mT @ (rows / n_row)
+
+        def system(Z: Tensor) -> Tensor:
+            return Z - W.mT @ (W @ (Z / root) / n_row) / root
+
+        accuracy = torch.finfo(values.dtype).eps ** 1.5 * data.energy
+        b = conjugate_gradients(system, cols / root, None, STEPS, accuracy)[0] / root
+        a = (rows - W @ b) / n_row
+        return Effects(self.a + a[:, 0], self.b + b[:, 0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftImputeState(State):
+    """An iterate of `SoftImpute`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : LowRank
+        The completion, ``L`` and the effects.
+    spectrum : SVD
+        The SVD of ``L``.
+    effects : Effects
+        The effects of rows and columns.
+    seen : Tensor of shape (n_cells,)
+        Values of ``X`` at the observed cells.
+    before : SVD
+        SVD of the previous ``L``.
+    seen_before : Tensor of shape (n_cells,)
+        Previous iterate at the observed cells.
+    momentum : Momentum
+        Momentum of the next step.
+    extrapolated : LowRank
+        ``Y``, the start of the last step.
+    """
+
+    X: LowRank
+    spectrum: SVD  # of L
+    effects: Effects
+    seen: Tensor  # (n_cells,), X at the observed cells
+    before: SVD
+    seen_before: Tensor
+    momentum: Momentum
+    extrapolated: LowRank  # Y, the start of the last step
+
+
+@dataclass(eq=False)
+class SoftImpute(Solver):
+    r"""Accelerated Soft-Impute on sparse data.
+
+    .. math::
+
+        \min_{L, a, b} \tfrac12 \|P(L + a 1^\top + 1 b^\top - M)\|_F^2
+        + \lambda \|L\|_*
+        \quad\text{subject to } \operatorname{rank} L \le \text{max\_rank}
+
+    a *sum* over observed cells. Without effects, ``a = b = 0``. Each step fills the
+    missing cells from ``Y`` and shrinks the singular values, ::
+
+        L <- D_lambda(P(M) + P_perp(Y))
+
+    or with weights ``W``, whose largest is ``w``, ::
+
+        L <- D_(lambda / w)(Y + W P(M - Y) / w)
+
+    where ``Y`` is ``L`` with `Momentum`, which restarts whenever the objective would
+    rise. The filled matrix is sparse plus low-rank and is not formed; the search for
+    its largest singular values starts from those of the last step.
+
+    Effects are eliminated: for every ``L``, they are the least-squares effects of
+    ``M - L``, so ``M - Y`` becomes its part ``Q(M - Y)`` without effects. The
+    projection ``Q`` is linear: the effects of ``Y`` are extrapolated as ``L`` is, and
+    the step length remains valid.
+
+    Parameters
+    ----------
+    weight : float > 0
+        Weight ``lambda`` of the nuclear norm.
+    max_rank : int, optional
+        Largest rank of the completion; None sets no bound.
+    start : SVD, optional
+        Initial ``L``, such as the solution for a larger weight; zero by default.
+    sides : {"both", "rows", "columns"} or None, default=None
+        The sides that have effects.
+
+    References
+    ----------
+    Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large
+    incomplete matrices. Journal of Machine Learning Research 11 (2010). Momentum: Yao,
+    Kwok. Accelerated inexact Soft-Impute for fast large-scale matrix completion.
+    IJCAI (2015). Effects: Athey, Bayati, Doudchenko, Imbens, Khosravi. Matrix
+    completion methods for causal panel data models. JASA 116 (2021).
+    """
+
+    svd_tol = 1e-4
+    svd_steps = 2
+
+    weight: float
+    max_rank: int | None = None
+    start: SVD | None = None
+    sides: Sides | None = None
+
+    def init(self, data: SparseObserved) -> SoftImputeState:
+        m, n = data.shape
+        empty = data.values.new_zeros
+        start = self.start or SVD(empty(m, 0), empty(0), empty(n, 0))
+        return self._state(data, start, Effects.zero(data))
+
+    def step(self, data: SparseObserved, state: SoftImputeState) -> SoftImputeState:
+        new = self._advance(data, state, state.momentum)
+        if state.momentum.t > 1 and new.objective > state.objective:
+            new = self._advance(data, state, initial_momentum())
+        return new
+
+    def _advance(
+        self, data: SparseObserved, state: SoftImputeState, momentum: Momentum
+    ) -> SoftImputeState:
+        Y, seen = state.spectrum.low_rank(), state.seen
+        if (beta := momentum.beta) > 0:
+            Y = Y * (1 + beta) + state.before.low_rank() * -beta
+            seen = seen + beta * (seen - state.seen_before)
+        largest = data.largest_weight
+        filled = data.plus(data.weighted(data.values - seen) / largest, Y)
+        spectrum = self._shrink(filled, state.spectrum, self.weight / largest)
+        return replace(
+            self._state(data, spectrum, state.effects),
+            before=state.spectrum,
+            seen_before=state.seen,
+            momentum=momentum.next,
+            extrapolated=Y,
+        )
+
+    def _state(
+        self, data: SparseObserved, spectrum: SVD, effects: Effects
+    ) -> SoftImputeState:
+        X = spectrum.low_rank()
+        seen = data.at(X)
+        if self.sides is not None:
+            effects = effects.fitted(data, data.values - seen, self.sides)
+            X, seen = X + effects.low_rank(), seen + effects.at(data)
+        misfit = data.weighted((seen - data.values).square()).sum()
+        return SoftImputeState(
+            X=X,
+            objective=misfit / 2 + self.weight * spectrum.s.sum(),
+            spectrum=spectrum,
+            effects=effects,
+            seen=seen,
+            before=spectrum,
+            seen_before=seen,
+            momentum=initial_momentum(),
+            extrapolated=X,
+        )
+
+    def _shrink(
+        self, filled: SparsePlusLowRank, warm_start: SVD, threshold: float
+    ) -> SVD:
+        return shrink(
+            filled,
+            threshold,
+            warm_start=warm_start,
+            max_rank=self.max_rank,
+            tol=self.svd_tol,
+            max_steps=self.svd_steps,
+        )
+
+    def residual(
+        self, data: SparseObserved, previous: SoftImputeState, current: SoftImputeState
+    ) -> Tensor:
+        """Duality gap relative to the objective, which bounds the suboptimality.
+
+        The dual problem maximizes ``<Z, M> - |W^(-1/2) Z|^2 / 2`` over ``Z`` of
+        spectral norm at most ``weight`` on the observed cells, whose sums over each row
+        and each column with an effect are zero. The dual variable is the misfit ``W P(M
+        - X)``, scaled down to that norm, which has a relative accuracy of 1e-4. Its
+        sums are zero because the effects are those of least squares, and ``<Z, M>`` is
+        ``<Z, M - a 1' - 1 b'>``. If ``max_rank`` is reached, the problem is not convex,
+        and the measure is the relative change in the last step, ``|L - Y| / |L|``.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : State
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
+            low = current.spectrum.low_rank()
+            moved = (low + current.extrapolated * -1.0).squared_norm()
+            tiny = torch.finfo(moved.dtype).tiny
+            return (moved.clamp_min(0) / low.squared_norm().clamp_min(tiny)).sqrt()
+        values = data.values
+        if self.sides is not None:
+            values = values - current.effects.at(data)
+        R = data.values - current.seen
+        WR = data.weighted(R)
+        start = current.spectrum.V[:, :1]
+        misfit = data.plus(WR, data.zero())
+        largest = spectral_norm(misfit, start)
+        share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
+        dual = share * (WR * values).sum() - share**2 * (WR * R).sum() / 2
+        scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
+        return (current.objective - dual) / scale
+
+    def outputs(self, state: SoftImputeState) -> dict[str, Any]:
+        F = state.spectrum.V * state.spectrum.s.sqrt()
+        penalties = F.new_full(F.shape[1:], self.weight)
+        if self.sides in ("both", "rows"):
+            F = torch.cat([F, F.new_ones(len(F), 1)], 1)
+            # Zero would make the system of an empty row singular.
+            tiny = F.new_full((1,), torch.finfo(F.dtype).tiny)
+            penalties = torch.cat([penalties, tiny])
+        mean = torch.zeros_like(penalties)
+        rows = RowModel(F, state.effects.b, penalties.diag(), mean)
+        return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
+
+
+def initial_momentum() -> Momentum:
+    """Initial momentum, of shape () and always on the CPU.
+
+    Returns
+    -------
+    Momentum
+    """
+    return Momentum(torch.ones((), dtype=torch.float64))
+
+
+def largest_weight(data: SparseObserved, sides: Sides | None = None) -> float:
+    """``|W P(M)|_2``, the smallest weight for which the solution is zero.
+
+    With effects, ``M`` is replaced by its part without them, and the solution is the
+    effects.
+
+    Parameters
+    ----------
+    data : SparseObserved
+        The observed cells.
+    sides : {"both", "rows", "columns"} or None, default=None
+        The sides that have effects.
+
+    Returns
+    -------
+    float
+    """
+    R = data.values
+    if sides is not None:
+        R = R - Effects.zero(data).fitted(data, R, sides).at(data)
+        noise = torch.finfo(R.dtype).eps ** 1.5 * data.energy
+        if data.weighted(R.square()).sum() <= noise:
+            return 0.0
+    whole = data.plus(data.weighted(R), data.zero())
+    return float(spectral_norm(whole)) * (1 + 1e-6)

@@ -100,6 +100,8 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     if A.shape[-2] < A.shape[-1]:
         X, norm = shrink_dense(A.mT, tau)
         return X.mT, norm
+    if isinstance(tau, Tensor):
+        tau = tau.to(A)
     size = torch.linalg.matrix_norm(A)
     if (size <= tau).all():
         return torch.zeros_like(A), torch.zeros_like(size)
@@ -109,15 +111,15 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     if (GRAM_LIMIT * s[..., -1] > tau).any():
         found = subtracted(full_svd(A), tau, min(A.shape[-2:]))
         return found.dense(), found.s.sum(-1)
-    less = (s - _of_values(tau)).clamp_min(0)
+    less = (s - _beside(tau, s)).clamp_min(0)
     share = less / s.clamp_min(torch.finfo(s.dtype).tiny)
     filtered = (V * share[..., None, :]) @ V.mT
     return A @ filtered.to(A.dtype), less.sum(-1).to(A.dtype)
 
 
-def _of_values(tau: float | Tensor) -> float | Tensor:
+def _beside(tau: float | Tensor, s: Tensor) -> float | Tensor:
     """A threshold of each member beside its singular values."""
-    return tau[..., None] if isinstance(tau, Tensor) else tau
+    return tau[..., None].to(s) if isinstance(tau, Tensor) else tau
 
 
 def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
@@ -136,7 +138,7 @@ def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
     -------
     SVD
     """
-    s = (found.s - _of_values(tau)).clamp_min(0)
+    s = (found.s - _beside(tau, found.s)).clamp_min(0)
     rank = int((s > 0).sum(-1).max())
     return SVD(found.U, s, found.V).first(min(rank, cap))
 

@@ -11,11 +11,10 @@ from scipy import sparse
 from skmc import SoftImputeCompleter, patterns
 from skmc.cells import SparseObserved
 from skmc.checks import check_completer
+from skmc.completers.soft_impute import Effects, SoftImpute, largest_weight
 from skmc.loop import solve
 from skmc.metrics import rmse
 from skmc.persistence import load, save
-from skmc.solvers import SoftImpute, largest_weight
-from skmc.solvers.effects import Effects
 
 SIDES = ["both", "rows", "columns"]
 

@@ -22,19 +22,13 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.ialm import InexactALM
+from skmc.completers.soft_impute import SoftImpute, largest_weight
+from skmc.completers.svt import SingularValueThresholding
 from skmc.linalg import LowRank, Randomness, RowModel, padded, partial_svd
 from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
-from skmc.solvers import (
-    ALS,
-    Gibbs,
-    InexactALM,
-    SingularValueThresholding,
-    SoftImpute,
-    half_steps,
-    largest_weight,
-    solved,
-)
+from skmc.solvers import ALS, Gibbs, half_steps, solved
 from skmc.solvers.als_line import (
     best_step,
     misfit_along,

@@ -9,10 +9,9 @@ from conftest import low_rank, make
 
 from skmc import Observed, patterns
 from skmc.completers import NCARLCompleter
+from skmc.completers.ncarl import BLOCK, NCARL, adaptive_laplacian
 from skmc.datasets import load_photo
 from skmc.loop import solve
-from skmc.solvers import NCARL, ncarl_systems
-from skmc.solvers.ncarl import adaptive_laplacian
 
 
 def laplacian_by_loops(X, k):
@@ -72,7 +71,7 @@ def one_step(data, alpha=1e3, k=5, noise=None):
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
 def test_rows_satisfy_the_formula(rate, dtype, block, monkeypatch):
     """``v_O = inv(H_OO) m_O, x = v H``; and the observed cells stay."""
-    monkeypatch.setitem(ncarl_systems.BLOCK, "cpu", block)
+    monkeypatch.setitem(BLOCK, "cpu", block)
     data = observed(rate=rate, dtype=dtype)
     Q, state = one_step(data, alpha=1e4)
     H = torch.linalg.inv(Q).numpy()

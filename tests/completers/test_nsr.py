@@ -13,14 +13,19 @@ from conftest import low_rank
 
 from skmc import Observed, patterns
 from skmc.completers import GradualNSRCompleter, NSRCompleter
+from skmc.completers.gradual_nsr import (
+    DELTA_MAX,
+    DELTA_MIN,
+    NonsmoothDescent,
+    Theta,
+    inner,
+)
 from skmc.linalg import Randomness, shrink_dense
 from skmc.loop import solve
 from skmc.metrics import relative_error
 from skmc.models import Autoencoder, bent, slope_at
 from skmc.new_rows import ForwardPass
-from skmc.solvers import CosineSchedule, NonsmoothDescent
-from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN
-from skmc.solvers.nonsmooth_parts import Theta, inner
+from skmc.solvers import CosineSchedule
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 pytestmark = pytest.mark.slow
@@ -62,17 +67,21 @@ def states(ours, data, n_epochs):
     return found
 
 
+def parts(theta):
+    return [*theta.weights, *theta.biases]
+
+
 def smooth(data, theta, h, V, mu):
     """The smooth part of Q, written down from the paper."""
     network = Autoencoder([*theta.weights], [*theta.biases])
-    for p, q in zip(network.parameters(), theta.parts, strict=True):
-        p.data = q
+    for p, q in zip(network.parameters(), parts(theta), strict=True):
+        p.data = q.clone()
     hidden = network.hidden(data.values)
     error = data.residual(network(data.values))
     value = error.square().sum()
     value = value + LAMBDA * sum(W.square().sum() for W in network.weights)
     gaps = [a - b for a, b in zip(hidden, h, strict=True)]
-    gaps += [a - b for a, b in zip(network.weights, V, strict=True)]
+    gaps += [a - b for a, b in zip(network.weights, theta.layers(V), strict=True)]
     value = value + sum(gap.square().sum() for gap in gaps) / (2 * mu)
     return network, value
 
@@ -81,7 +90,7 @@ def penalised(data, theta, h, V, mu):
     """Q."""
     _, value = smooth(data, theta, h, V, mu)
     l1 = sum(part.abs().sum() for part in h)
-    nuclear = sum(torch.linalg.svdvals(part).sum() for part in V)
+    nuclear = sum(torch.linalg.svdvals(part).sum() for part in theta.layers(V))
     return float(value.detach() + ALPHA * l1 + BETA * nuclear)
 
 
@@ -103,7 +112,7 @@ def test_gradient_is_the_derivative_of_the_smooth_part(data):
     network, value = smooth(data, theta, blocks.h, blocks.V, mu)
     assert ours_value == pytest.approx(float(value.detach()))
     value.backward()
-    for p, g in zip(network.parameters(), grad.parts, strict=True):
+    for p, g in zip(network.parameters(), parts(theta.moved(grad)), strict=True):
         torch.testing.assert_close(g, p.grad)
 
 
@@ -127,7 +136,7 @@ def test_slack_variables_minimize_the_objective(data, mu):
     least = penalised(data, state.theta, blocks.h, blocks.V, mu)
     for seed, size in enumerate([1e-4, 1e-2, 1.0] * 3):
         h = [a + draw(seed).uniform(*a.shape, size) for a in blocks.h]
-        V = [a + draw(seed).uniform(*a.shape, size) for a in blocks.V]
+        V = blocks.V + draw(seed).uniform(*blocks.V.shape, size)
         assert penalised(data, state.theta, h, blocks.V, mu) > least
         assert penalised(data, state.theta, blocks.h, V, mu) > least
 
@@ -136,13 +145,12 @@ def test_a_step_is_a_proximal_gradient_step_from_the_extrapolated_point(data):
     ours = solver(box=Box(0.4))
     before, after = states(ours, data, 9)[-2:]
     theta, blocks = before.theta, after.blocks
-    hat = theta.map(
-        lambda a, b: a + after.found.omega * (a - b).detach(), before.before
-    )
+    now = theta.vector
+    hat = theta.moved(now + after.found.omega * (now - before.before))
     network, value = smooth(data, hat, blocks.h, blocks.V, after.mu)
     value.backward()
     step = 1 / (ours.gamma * after.found.lipschitz)
-    for a, p in zip(after.theta.parts, network.parameters(), strict=True):
+    for a, p in zip(parts(after.theta), network.parameters(), strict=True):
         torch.testing.assert_close(a, (p.data - step * p.grad).clamp(-0.4, 0.4))
     # omega is the formula's, and the upper bound holds with this L.
     ratio = after.delta * before.found.lipschitz / after.found.lipschitz
@@ -150,8 +158,9 @@ def test_a_step_is_a_proximal_gradient_step_from_the_extrapolated_point(data):
     assert after.found.omega == pytest.approx(
         formula, rel=0.06
     )  # delta grew by a tenth
-    way = after.theta.map(torch.sub, hat)
-    grad = Theta([W.grad for W in network.weights], [b.grad for b in network.biases])
+    way = after.theta.vector - hat.vector
+    grads = ([p.grad for p in each] for each in (network.weights, network.biases))
+    grad = Theta.of(*grads).vector
     _, end = smooth(data, after.theta, blocks.h, blocks.V, after.mu)
     bound = value + inner(grad, way) + after.found.lipschitz / 2 * inner(way, way)
     assert end <= bound * (1 + 1e-9)
@@ -187,14 +196,14 @@ class Blind(NonsmoothDescent):
     """Sees no gradient: it goes where the extrapolation leads, for any L."""
 
     def gradient(self, *args):
-        return super().gradient(*args).map(torch.zeros_like)
+        return torch.zeros_like(super().gradient(*args))
 
 
 def test_failing_the_descent_test_lowers_mu_max(data):
     """With a far too small L, an uphill extrapolation fails the test."""
     ours = solver(omega=1.0, grace=200)
     *_, before, state = states(ours, data, 30)
-    uphill = replace(state, before=state.theta, found=before.found)
+    uphill = replace(state, before=state.theta.vector, found=before.found)
     blind = Blind(**vars(ours))
     for L, top in ((1e6, 100.0), (1e-9, 80.0)):
         with torch.no_grad():
@@ -219,7 +228,7 @@ def test_slack_variables_converge_to_the_variables_they_replace(data):
 def pairs(state):
     return [
         *zip(state.found.forward.hidden, state.blocks.h, strict=True),
-        *zip(state.theta.weights, state.blocks.V, strict=True),
+        *zip(state.theta.weights, state.theta.layers(state.blocks.V), strict=True),
     ]
 
 
@@ -246,7 +255,7 @@ def test_the_schedule_is_followed_and_equal_ends_keep_mu(data):
 @pytest.mark.parametrize("bound", [0.05, 0.3])
 def test_parameters_stay_in_the_box(data, bound):
     for state in states(solver(box=Box(bound)), data, 30):
-        largest = max(float(p.abs().max()) for p in state.theta.parts)
+        largest = float(state.theta.vector.abs().max())
         assert largest <= bound
     assert largest == pytest.approx(bound)  # it is felt
 

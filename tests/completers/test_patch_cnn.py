@@ -15,12 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from skmc import MeanCompleter, Observed, patterns
 from skmc.base import Trials, trials
 from skmc.completers import PatchCNNCompleter, patch_cnn
+from skmc.completers.patch_cnn import BATCH, PatchTraining
 from skmc.linalg import Randomness, relu_layer
 from skmc.loop import Solution, Status
 from skmc.metrics import relative_error
 from skmc.models import PatchCNN, Patches, filling_order
-from skmc.solvers import PatchTraining
-from skmc.solvers import patches as training
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +172,7 @@ def test_an_epoch_draws_every_cell_once():
     solver = PatchTraining(3, lr=0.003, horizon=100, rng=Randomness.of([0]))
     state = solver.init(data)
     n_cells = int(data.n_observed)
-    n_steps = -(-n_cells // training.BATCH)
+    n_steps = -(-n_cells // BATCH)
     for k in range(n_steps):
         assert (k == 0) == (not len(state.queue))
         state = solver.step(data, state)

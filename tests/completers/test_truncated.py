@@ -11,8 +11,8 @@ from conftest import low_rank
 
 from skmc import Observed, patterns
 from skmc.completers import TNNRCompleter
+from skmc.completers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 from skmc.loop import solve
-from skmc.solvers import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
 pytestmark = pytest.mark.slow
 

@@ -19,10 +19,10 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.soft_impute import SoftImpute
 from skmc.loop import Status
 from skmc.model_selection import fit_batch
 from skmc.model_selection.batch import BatchedFit, Member
-from skmc.solvers import SoftImpute
 from skmc.solvers.narrowing import modules_in
 
 pytestmark = pytest.mark.filterwarnings(

@@ -29,7 +29,7 @@ from skmc.sensing import (
     SpectralSensingRegressor,
 )
 from skmc.sensing.dense import ScaledMeasurements
-from skmc.solvers import ProximalGradient
+from skmc.sensing.nuclear import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
 pytestmark = pytest.mark.slow

@@ -9,24 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from skmc import Observed
+from skmc.completers.ialm import InexactALM
+from skmc.completers.ncarl import NCARL
+from skmc.completers.svt import SingularValueThresholding
+from skmc.completers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 from skmc.linalg import Randomness
 from skmc.loop import Run, solve
 from skmc.models import FactorProduct
-from skmc.solvers import (
-    NCARL,
-    Descent,
-    GradientFlow,
-    HardRank,
-    InexactALM,
-    Momentum,
-    ProximalGradient,
-    SingularValueThresholding,
-    Solver,
-    State,
-    TruncatedADMM,
-    TruncatedAPGL,
-    WeightedTruncated,
-)
+from skmc.sensing.nuclear import ProximalGradient
+from skmc.solvers import Descent, GradientFlow, HardRank, Momentum, Solver, State
 from skmc.terms import L1Norm, NuclearNorm, SquaredError, SquaredNorm
 
 WEIGHTS = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
