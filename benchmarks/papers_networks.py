@@ -39,11 +39,12 @@ from skmc import (
     SoftImputeCompleter,
     SVDCompleter,
 )
+from skmc.completers import patch_cnn
 from skmc.datasets import load_mask
 from skmc.linalg import Randomness
 from skmc.loop import solve
 from skmc.metrics import nmae, psnr, ssim
-from skmc.solvers import RowDescent, patches
+from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 
 # Of DNN-NSR, Table I: percent of the hidden energy that is lost, by percent hidden.
@@ -347,10 +348,10 @@ def dropped(results: Results) -> None:
             held_out = np.roll(hidden, shifts[seed], (0, 1)) & ~hidden
             train = np.ma.masked_array(truth.astype(np.float32), hidden | held_out)
             for share in DROPPED:
-                share_of = patches.dropped_share
+                share_of = patch_cnn.dropped_share
                 if share != "computed":
                     share_of = _always(float(share))
-                with mock.patch.object(patches, "dropped_share", share_of):
+                with mock.patch.object(patch_cnn, "dropped_share", share_of):
                     results.measure(
                         ("dropped", "Barbara", pattern, f"share {share}", seed),
                         dropped_error(train, truth, held_out, hidden),

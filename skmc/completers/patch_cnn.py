@@ -62,8 +62,8 @@ class PatchCNNCompleter(IterativeCompleter):
     `skmc.completers.patch_cnn.PatchTraining`) removes from some patches the cells that
     will be unknown around a random hidden cell when it is filled, so that patches show
     as many cells in training as in filling, on average. Holes are filled from the
-    boundary inward: a cell is filled once 3 of its 8 neighbors are known, or one round after the
-    first of them is known. Predicted cells then count as known.
+    boundary inward: a cell is filled once 3 of its 8 neighbors are known, or one round
+    after the first of them is known. Predicted cells then count as known.
 
     `transform` treats rows one by one, as in every completer. A single row has no
     neighbors, so rows that were not in `fit` are completed by least squares on the row
