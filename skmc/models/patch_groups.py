@@ -283,17 +283,17 @@ def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     -------
     Tensor of shape (\\*batch, n, n)
         Singular vectors in columns, where ``n = min(n_members, n_cells)``, in ascending
-        order of the singular values; on a CPU zeros for those that the threshold
-        removes.
+        order of the singular values; zeros for those that the threshold removes.
     """
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
     gram = centered @ centered.mT if wide else centered.mT @ centered
     n = gram.shape[-1]
-    if gram.device.type != "cpu":  # a selection would wait for the device
-        return torch.linalg.eigh(gram)[1]
-    # The Frobenius norm bounds the largest eigenvalue.
     limit = 4 * groups.shape[-2] * threshold**2
+    if gram.device.type != "cpu":  # a selection would wait for the device
+        values, vectors = torch.linalg.eigh(gram)
+        return vectors * (values > limit)[..., None, :]
+    # The Frobenius norm bounds the largest eigenvalue.
     varied = gram.norm(dim=(-2, -1)).numpy() > limit
     chosen = torch.from_numpy(np.flatnonzero(varied))
     found = torch.zeros_like(gram.reshape(-1, n, n))

@@ -37,6 +37,7 @@ from skmc import (
     KNNCompleter,
     MixedCompleter,
     NCARLCompleter,
+    NonlocalCompleter,
     NSRCompleter,
     PatchCNNCompleter,
     SeriesCompleter,
@@ -257,7 +258,11 @@ GRAPHS = {"lambda_row": 1.0, "lambda_col": 1.0, "regularizer": "dirichlet"}
 RESOURCES = {"min_resources": 10}
 
 
-TOLERANCES = {PatchCNNCompleter: 1e-5}  # its network is in single precision
+TOLERANCES = {
+    # Rounding decides whether a singular value is above a threshold.
+    NonlocalCompleter: 1e-5,
+    PatchCNNCompleter: 1e-5,  # its network is in single precision
+}
 
 
 def takes(name):
