@@ -334,24 +334,167 @@ class Blocks:
         ]
 
 
-@dataclass(eq=False)
-class Objective:
-    """The objective Q of `NonsmoothDescent` and its parts.
+@dataclass(frozen=True)
+class Trial:
+    """A trial step of an epoch, which may have to be repeated.
 
     Parameters
     ----------
+    forward : Forward
+        Forward pass after the step.
+    end : float
+        Smooth part of Q after the step.
+    way : float
+        Squared norm of the move from the extrapolated parameters.
+    short : bool
+        Whether the step is short enough for ``L`` to bound the smooth part.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L``.
+    """
+
+    forward: Forward
+    end: float
+    way: float
+    short: bool
+    omega: float
+    lipschitz: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonsmoothState(State):
+    """An iterate of `NonsmoothDescent`.
+
+    The objective is Q at the schedule's end, so that epochs are comparable.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    found : Trial
+        The last step.
+    before : Tensor of shape (n_parameters,)
+        Parameters of the previous epoch.
+    blocks : Blocks
+        Slack variables.
+    schedule : CosineSchedule
+        Schedule of ``mu``.
+    mu : float
+        Width of the smoothing.
+    delta : float
+        Bound of ``omega``, which shrinks when Q rises and grows when it falls.
+    iteration : int
+        Number of steps done.
+    """
+
+    found: Trial
+    before: Tensor  # theta of the previous epoch
+    blocks: Blocks
+    schedule: CosineSchedule
+    mu: float
+    delta: float
+    iteration: int
+
+    @property
+    def theta(self) -> Theta:
+        """Parameters of the network."""
+        return self.found.forward.theta
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    """Inner product ``<a, b>`` of vectors.
+
+    Parameters
+    ----------
+    a : Tensor of shape (k,)
+        First vector.
+    b : Tensor of shape (k,)
+        Second vector.
+
+    Returns
+    -------
+    float
+    """
+    return float(torch.linalg.vecdot(a, b))
+
+
+@dataclass(eq=False)
+class NonsmoothDescent(Solver[Observed, NonsmoothState]):
+    r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
+
+    For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
+    outputs :math:`z_i` and weight matrices :math:`W_j`, it minimizes
+
+    .. math::
+
+        Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
+            &+ \sum_i (\alpha \|h_i\|_1
+               + \frac{1}{2\mu} \|z_i - h_i\|_F^2) \\
+            &+ \sum_j (\beta \|V_j\|_*
+               + \frac{1}{2\mu} \|W_j - V_j\|_F^2)
+
+    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, without
+    a half before the first (the paper's equations 33 and 46), and ``theta`` is all
+    weights and biases. An epoch is ::
+
+        h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
+        theta^ = theta + omega (theta - theta of the epoch before),
+        theta <- clip(theta^ - grad / (gamma L)),
+
+    where ``grad`` is the gradient of the smooth part g of Q at ``theta^``, ``D``
+    shrinks singular values, and
+    ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
+    the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
+    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0`` if
+    ``delta = .01`` does not suffice. After an epoch that lowers Q, ``delta`` grows by a
+    tenth, up to .99.
+
+    The following is our choice, because the paper leaves it open. ``z_i`` is that of
+    the current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by
+    backtracking: it starts an epoch at .95 of the last value and doubles until
+    ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
+    equation of the descent test is in a supplement that is not public; we use that of
+    Proposition 2, ::
+
+        g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
+            - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
+
+    If it fails, the start of the schedule is multiplied by .8. With ``L`` found by
+    backtracking it seldom fails.
+
+    Parameters
+    ----------
+    network : Autoencoder
+        Network whose parameters are the starting point.
     activity : L1Norm
         Penalty ``alpha |h_i|_1`` of each hidden layer.
     rank : NuclearNorm
         Penalty ``beta |V_j|_*`` of each weight matrix.
     decay : SquaredNorm
         Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
+    box : Box
+        Bound of the parameters.
+    schedule : CosineSchedule
+        Schedule of ``mu``.
+    gamma : float > 1
+        Divisor of the step length ``1 / L``.
+    grace : int
+        Number of first epochs that may raise Q; the paper uses 200 or 300.
+    omega : float, optional
+        Fixed weight of the extrapolation, in place of the adaptive one.
     """
 
+    network: Autoencoder
     _: KW_ONLY
     activity: L1Norm
     rank: NuclearNorm
     decay: SquaredNorm
+    box: Box
+    schedule: CosineSchedule
+    gamma: float
+    grace: int = 200
+    omega: float | None = None
 
     def forward(self, data: Observed, theta: Theta) -> Forward:
         """Run the network on the zero-filled rows.
@@ -452,166 +595,6 @@ class Objective:
         _, decay = self.decay.value_and_grad(theta.all_weights)
         grad.all_weights.add_(decay).add_(theta.all_weights - blocks.V, alpha=1 / mu)
         return grad.vector
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A trial step of an epoch, which may have to be repeated.
-
-    Parameters
-    ----------
-    forward : Forward
-        Forward pass after the step.
-    end : float
-        Smooth part of Q after the step.
-    way : float
-        Squared norm of the move from the extrapolated parameters.
-    short : bool
-        Whether the step is short enough for ``L`` to bound the smooth part.
-    omega : float
-        Weight of the extrapolation.
-    lipschitz : float
-        ``L``.
-    """
-
-    forward: Forward
-    end: float
-    way: float
-    short: bool
-    omega: float
-    lipschitz: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class NonsmoothState(State):
-    """An iterate of `NonsmoothDescent`.
-
-    The objective is Q at the schedule's end, so that epochs are comparable.
-
-    Parameters
-    ----------
-    objective : Tensor of shape (\\*batch,)
-        The objective at this iterate.
-    found : Trial
-        The last step.
-    before : Tensor of shape (n_parameters,)
-        Parameters of the previous epoch.
-    blocks : Blocks
-        Slack variables.
-    schedule : CosineSchedule
-        Schedule of ``mu``.
-    mu : float
-        Width of the smoothing.
-    delta : float
-        Bound of ``omega``, which shrinks when Q rises and grows when it falls.
-    iteration : int
-        Number of steps done.
-    """
-
-    found: Trial
-    before: Tensor  # theta of the previous epoch
-    blocks: Blocks
-    schedule: CosineSchedule
-    mu: float
-    delta: float
-    iteration: int
-
-    @property
-    def theta(self) -> Theta:
-        """Parameters of the network."""
-        return self.found.forward.theta
-
-
-def inner(a: Tensor, b: Tensor) -> float:
-    """Inner product ``<a, b>`` of vectors.
-
-    Parameters
-    ----------
-    a : Tensor of shape (k,)
-        First vector.
-    b : Tensor of shape (k,)
-        Second vector.
-
-    Returns
-    -------
-    float
-    """
-    return float(torch.linalg.vecdot(a, b))
-
-
-@dataclass(eq=False)
-class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
-    r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
-
-    For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
-    outputs :math:`z_i` and weight matrices :math:`W_j`, it minimizes
-
-    .. math::
-
-        Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
-            &+ \sum_i (\alpha \|h_i\|_1
-               + \frac{1}{2\mu} \|z_i - h_i\|_F^2) \\
-            &+ \sum_j (\beta \|V_j\|_*
-               + \frac{1}{2\mu} \|W_j - V_j\|_F^2)
-
-    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, without
-    a half before the first (the paper's equations 33 and 46), and ``theta`` is all
-    weights and biases. An epoch is ::
-
-        h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
-        theta^ = theta + omega (theta - theta of the epoch before),
-        theta <- clip(theta^ - grad / (gamma L)),
-
-    where ``grad`` is the gradient of the smooth part g of Q at ``theta^``, ``D``
-    shrinks singular values, and
-    ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
-    the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
-    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0`` if
-    ``delta = .01`` does not suffice. After an epoch that lowers Q, ``delta`` grows by a
-    tenth, up to .99.
-
-    The following is our choice, because the paper leaves it open. ``z_i`` is that of
-    the current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by
-    backtracking: it starts an epoch at .95 of the last value and doubles until
-    ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
-    equation of the descent test is in a supplement that is not public; we use that of
-    Proposition 2, ::
-
-        g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
-            - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
-
-    If it fails, the start of the schedule is multiplied by .8. With ``L`` found by
-    backtracking it seldom fails.
-
-    Parameters
-    ----------
-    network : Autoencoder
-        Network whose parameters are the starting point.
-    activity : L1Norm
-        Penalty ``alpha |h_i|_1`` of each hidden layer.
-    rank : NuclearNorm
-        Penalty ``beta |V_j|_*`` of each weight matrix.
-    decay : SquaredNorm
-        Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
-    box : Box
-        Bound of the parameters.
-    schedule : CosineSchedule
-        Schedule of ``mu``.
-    gamma : float > 1
-        Divisor of the step length ``1 / L``.
-    grace : int
-        Number of first epochs that may raise Q; the paper uses 200 or 300.
-    omega : float, optional
-        Fixed weight of the extrapolation, in place of the adaptive one.
-    """
-
-    network: Autoencoder
-    _: KW_ONLY
-    box: Box
-    schedule: CosineSchedule
-    gamma: float
-    grace: int = 200
-    omega: float | None = None
 
     def init(self, data: Observed) -> NonsmoothState:
         own = Theta.of(list(self.network.weights), list(self.network.biases))

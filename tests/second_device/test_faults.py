@@ -73,7 +73,7 @@ def test_an_index_made_on_the_host(monkeypatch):
     step = HardRank.step
 
     def with_index(self, data, state):
-        assert data.values[torch.tensor([0, 1])].isfinite().all() is not None
+        data.values[torch.tensor([0, 1])]
         return step(self, data, state)
 
     monkeypatch.setattr(HardRank, "step", with_index)
@@ -86,7 +86,7 @@ def test_a_number_read_in_each_step(monkeypatch):
     step = HardRank.step
 
     def with_number(self, data, state):
-        assert float(state.objective) >= 0
+        float(state.objective)
         return step(self, data, state)
 
     monkeypatch.setattr(HardRank, "step", with_number)
@@ -100,7 +100,7 @@ def test_double_precision_where_the_data_are_single(monkeypatch):
 
     def with_double(self, data, state):
         one = torch.ones(1, 1, dtype=torch.float64, device=data.device)
-        assert (data.values * one).isfinite().all() is not None
+        data.values * one
         return step(self, data, state)
 
     monkeypatch.setattr(HardRank, "step", with_double)
