@@ -8,7 +8,6 @@ further arguments of ``Annotated`` are constraints of scikit-learn.
 from __future__ import annotations
 
 import inspect
-import sys
 import types
 import typing
 from collections.abc import Sequence
@@ -49,19 +48,15 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
     Returns
     -------
     dict of str to list
-        Constraints by name; none for ``Any`` and for names that only type checkers
-        know.
+        Constraints by name; none for ``Any``.
+
+    Raises
+    ------
+    NameError
+        A type is not known where the class is defined.
     """
-    names = vars(sys.modules[declared.__module__])
-    found = {}
-    for name, kind in inspect.get_annotations(declared).items():
-        try:
-            kind = eval(kind, names) if isinstance(kind, str) else kind
-        except NameError:
-            continue
-        if kind is not Any:
-            found[name] = _alternatives(kind)
-    return found
+    kinds = inspect.get_annotations(declared, eval_str=True)
+    return {n: _alternatives(kind) for n, kind in kinds.items() if kind is not Any}
 
 
 def constrained(estimator: C) -> C:

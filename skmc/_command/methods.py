@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
-from skmc.completers import advice_of, methods, name_of, title_of
+from skmc.completers import methods, name_of, title_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -155,10 +155,12 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         return
     wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-    for name, title in METHODS.items():
+    for name in METHODS:
+        cls = class_of(name)
+        first_line = (inspect.getdoc(cls) or "").split("\n")[0]
         print(
             textwrap.fill(
-                advice_of(title),
+                getattr(cls, "advice", first_line),
                 max(width, wide + 30),
                 initial_indent=f"{name:{wide}}  ",
                 subsequent_indent=" " * (wide + 2),

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, fit_with_graphs, laplacian_of
+from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
 from skmc.cells import Given, Observed
 from skmc.completers._energies import (
     first_fill,
@@ -31,7 +31,7 @@ from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 MAX_WIDTH = 1000  # largest default of width
 
 
-class AIRCompleter(IterativeCompleter):
+class AIRCompleter(TakesGraphs, IterativeCompleter):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
     .. math::
@@ -157,7 +157,6 @@ class AIRCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
-    fit = fit_with_graphs
     advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
     stacked = (Variant("AIR", after=LOW_RANK),)

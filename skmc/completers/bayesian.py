@@ -14,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
+    Samples,
+    TakesFeatures,
     Trials,
     common_parts,
-    fit_informed,
-    positions_of_cells,
-    sample,
-    transform_with_features,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
@@ -35,7 +33,9 @@ from skmc.solvers import Gibbs, Solver
 RANK = 30
 
 
-class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
+class BayesianFactorizationCompleter(
+    TakesFeatures, Samples, Recommends, IterativeCompleter
+):
     r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
 
     .. math::
@@ -146,9 +146,6 @@ class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    fit = fit_informed
-    transform = transform_with_features
-    sample = sample
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"
@@ -268,7 +265,7 @@ class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
             warning.
         """
         check_is_fitted(self)
-        i, j = positions_of_cells(self, rows, cols, "have no deviation")
+        i, j = self._positions_of_cells(rows, cols, "have no deviation")
         std, known = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
         std[known] = self._fitted.std_at(i[known], j[known])
         return std

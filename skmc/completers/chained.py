@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, Outcome, TakesBounds, limit_of, sample
+from skmc.base import CompleterTags, Outcome, Samples, TakesBounds, limit_of
 from skmc.cells import Container, Given
 from skmc.compatibility import Interval
 from skmc.completers._chain import ChainRows
@@ -27,7 +27,7 @@ from skmc.parameters import Count, NonNegative, Positive, Seed
 N_CHAINS = 4
 
 
-class ChainedCompleter(TakesBounds):
+class ChainedCompleter(Samples, TakesBounds):
     r"""Draw missing cells column by column, by chained equations with trees.
 
     Each column :math:`j` has the model
@@ -141,7 +141,6 @@ class ChainedCompleter(TakesBounds):
 
     n_iter_: int = field(init=False)
     _fitted: FittedTrees = field(init=False)
-    sample = sample
     _out_of_bag = True
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field, replace
+from functools import partial
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -17,15 +18,14 @@ from skmc.base import (
     FittedFactors,
     IterativeCompleter,
     MoreCells,
-    fit_informed,
-    partial_fit,
-    transform_with_features,
-    with_more,
+    PartialFit,
+    TakesFeatures,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
 from skmc.compatibility import Interval
 from skmc.completers._factor_choice import als, choose_all, last_factors
+from skmc.completers._factor_more import with_more
 from skmc.completers._recommend import Recommends, contributions
 from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness
@@ -47,7 +47,7 @@ def _implicit(completer: FactorizationCompleter) -> bool:
     raise AttributeError("explain needs counts; set alpha.")
 
 
-class FactorizationCompleter(Recommends, IterativeCompleter):
+class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -210,9 +210,6 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.02)
-    fit = fit_informed
-    transform = transform_with_features
-    partial_fit = available_if(_explicit)(partial_fit)
     _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
@@ -313,8 +310,14 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
         """
         return contributions(self, user, item, n)
 
+    @available_if(_explicit)
+    def partial_fit(self, X: Container, y: object = None) -> Self:
+        return super().partial_fit(X, y)
+
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
-        fitted = with_more(self, self.biases, more)
+        scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
+        before = cast(FittedFactors, self._fitted)
+        fitted = with_more(before, more, self.biases, scaling_of)
         return fitted, _factors(fitted)
 
 

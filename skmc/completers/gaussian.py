@@ -12,9 +12,9 @@ import torch
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
+    PartialFit,
     TakesBounds,
     Trials,
-    partial_fit,
 )
 from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Cells, Given, Observed
@@ -38,7 +38,7 @@ def _chunked_em(ridge: float, rank: None, start: Gaussian | None) -> Solver:
     return ChunkedEM(ridge, start)
 
 
-class GaussianCompleter(TakesBounds, IterativeCompleter):
+class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -181,7 +181,6 @@ class GaussianCompleter(TakesBounds, IterativeCompleter):
         Variant("Gaussian"),
         Variant("copula", {"marginals": "copula"}),
     )
-    partial_fit = partial_fit
     predict_std = predict_std
     sample = sample
     _fit_more = fit_more

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from sklearn.utils.metaestimators import available_if
 
-from skmc.base import CompleterTags, Outcome, TakesBounds, limit_of, sample
+from skmc.base import CompleterTags, Outcome, Samples, TakesBounds, limit_of
 from skmc.cells import Given, Priors
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
@@ -45,7 +44,7 @@ def _has_leaves(completer: TreesCompleter) -> bool:
     return True
 
 
-class TreesCompleter(TakesBounds):
+class TreesCompleter(Samples, TakesBounds):
     r"""Predict each column from the others by trees that handle missing values.
 
     For each column, an ensemble of regression trees is trained on the rows in which
@@ -176,8 +175,6 @@ class TreesCompleter(TakesBounds):
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
-
-    sample = available_if(_has_leaves)(sample)
 
     @property
     def _out_of_bag(self) -> bool:

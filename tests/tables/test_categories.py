@@ -20,7 +20,7 @@ from skmc import (
 )
 from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
-from skmc.completers._discovery import completer_classes
+from skmc.completers import completer_classes
 from skmc.completers._mixtures import mixture
 from skmc.completers.auto._categories import HeldOutCategory
 from skmc.completers.auto._stacking import Stacking

@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from skmc.base import BaseCompleter, fit_with_graphs
+from skmc.base import BaseCompleter, TakesGraphs
 from skmc.cells import Container, Entries
-from skmc.completers._discovery import completer_classes
+from skmc.completers import completer_classes
 from skmc.completers.auto._imputer import CellImputer
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
@@ -90,7 +90,7 @@ def informed(
     for candidate in candidates:
         fit = getattr(candidate.estimator, "fit", None)
         accepted = {} if fit is None else inspect.signature(fit).parameters
-        if fit_with_graphs in vars(type(candidate.estimator)).values():
+        if isinstance(candidate.estimator, TakesGraphs):
             continue  # it fills empty rows with means despite a graph
         if takes := tuple(name for name in known if name in accepted):
             slower = getattr(candidate.estimator, "cost", GENERIC).informed

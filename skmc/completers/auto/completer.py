@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, Outcome, fit_with_sides, sample
+from skmc.base import CompleterTags, Outcome, Samples, validated
 from skmc.cells import Container, Given
 from skmc.completers.auto._candidates import MAX_TIME
 from skmc.completers.auto._cold import with_known
@@ -26,7 +26,7 @@ from skmc.tables import TakesTables, has_words, numeric_deviations, with_tables
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
 
-class AutoCompleter(TakesTables):
+class AutoCompleter(Samples, TakesTables):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     The observed cells are divided into eight parts, in the pattern of the missing ones
@@ -191,7 +191,51 @@ class AutoCompleter(TakesTables):
     _fitted: FittedStack = field(init=False)
     _leaderboard: list[dict[str, Any]] = field(init=False)
 
-    fit = fit_with_sides
+    @validated
+    def fit(
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        row_features: Container | None = None,
+        col_features: Container | None = None,
+        row_graph: Container | None = None,
+        col_graph: Container | None = None,
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Candidates whose ``fit`` takes features or graphs are tried both with them,
+        under names that end in "informed", and without.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+        {row_features}
+        {col_features}
+        {row_graph}
+        {col_graph}
+
+        Returns
+        -------
+        self
+            The fitted completer. The informed candidates complete rows and columns of
+            ``X`` without an observed cell.
+
+        Raises
+        ------
+        ValueError
+            As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
+            features or graphs of columns.
+        """
+        return self._run_fit(
+            X,
+            y,
+            row_features=row_features,
+            col_features=col_features,
+            row_graph=row_graph,
+            col_graph=col_graph,
+        )
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
@@ -213,8 +257,6 @@ class AutoCompleter(TakesTables):
 
     def __sklearn_tags__(self) -> Tags:
         return with_tables(super().__sklearn_tags__())
-
-    sample = sample
 
     def predict_std(self, X: Container) -> np.ndarray:
         r"""Standard deviation of the cells that `transform` returns.
