@@ -30,7 +30,6 @@ from skmc.tables import (
     as_table,
     errors,
     indicator_for,
-    kept_columns,
     matrix_weights,
     read_table_weights,
     table_for,
@@ -291,7 +290,9 @@ default=numpy.nan
         source = self._source(X)
         matrix = self._completed(source.matrix)
         completed = source.completed(self._table.decode(matrix))
-        completed = safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        completed = safe_indexing(
+            completed, self._table.kept_columns(self.keep_empty_features), axis=1
+        )
         if not self.add_indicator:
             return completed
         parts = source.X, self.indicator_, super().get_feature_names_out()
@@ -473,7 +474,9 @@ default=numpy.nan
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        return self._with_flags(names, names[kept_columns(self, self._table)])
+        return self._with_flags(
+            names, names[self._table.kept_columns(self.keep_empty_features)]
+        )
 
     def _completed(self, matrix: np.ndarray) -> np.ndarray:
         """Complete the matrix that represents a table."""

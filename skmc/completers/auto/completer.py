@@ -5,15 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import CompleterTags, Outcome, fit_with_sides, sample
-from skmc.cells import Container, Given
+from skmc.base import (
+    CompleterTags,
+    Estimator,
+    Outcome,
+    TakesBounds,
+    bounds_of,
+    fit_with_sides,
+    sample,
+)
+from skmc.cells import Container, Given, LikeObserved
+from skmc.compatibility import safe_indexing
 from skmc.completers.auto._candidates import MAX_TIME
 from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
@@ -21,12 +31,24 @@ from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
 from skmc.loop import FitTasks
 from skmc.parameters import Positive, Seed
-from skmc.tables import TakesTables, has_words, numeric_deviations, with_tables
+from skmc.tables import (
+    Source,
+    Table,
+    as_table,
+    errors,
+    has_words,
+    indicator_for,
+    numeric_deviations,
+    table_for,
+    warn_of_columns,
+    with_indicator,
+    with_tables,
+)
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
 
-class AutoCompleter(TakesTables):
+class AutoCompleter(TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     The observed cells are divided into eight parts, in the pattern of the missing ones
@@ -188,6 +210,8 @@ class AutoCompleter(TakesTables):
     weights_: dict[str, float] = field(init=False)
     column_weights_: dict[str, np.ndarray] = field(init=False)
     completers_: dict[str, Any] = field(init=False)
+    _table: ClassVar[Table | None] = None  # set if X is a table
+    _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
     _fitted: FittedStack = field(init=False)
     _leaderboard: list[dict[str, Any]] = field(init=False)
 
@@ -285,3 +309,92 @@ class AutoCompleter(TakesTables):
         """Candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
         return as_frame(self._leaderboard)
+
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().get_feature_names_out(input_features)
+        names = Estimator.get_feature_names_out(self, input_features)
+        return self._with_flags(
+            names, names[self._table.kept_columns(self.keep_empty_features)]
+        )
+
+    def score(self, X: Container, y: object = None) -> float:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().score(X, y)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        source = Source.of(self._table, X)
+        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
+
+    def _of_table(self, given: Given) -> dict[str, Any]:
+        """Fitted attributes of a table, or of a matrix without a table."""
+        if given.source is not None:
+            bounds = given.source.table.bounds
+            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+            if self.add_indicator:
+                found["indicator_"] = indicator_for(given.source.X)
+            return found
+        like = bounds = self._bounds_of(given.matrix.shape[1])
+        if self.like_observed is True:
+            low, high = bounds_of(
+                self.min_value,
+                self.max_value,
+                getattr(self, "feature_names_in_", ()),
+                given.matrix.shape[1],
+            )
+            like = LikeObserved.of(given.matrix, low, high)
+        return {"_table": None, "_bounds": bounds, "_like": like}
+
+    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+        table = None if reset else self._table
+        if table is None and not (reset and has_words(X)):
+            return super()._read_rows(X, reset=reset)
+        X = as_table(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if table is None:
+            table = table_for(self, X)
+            warn_of_columns(self, X, table)
+        source = Source.of(table, X)
+        return source.matrix, source
+
+    def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
+        """Give all cells that represent one cell of a table the label of the first.
+
+        Otherwise a held-out category could be inferred from its other columns.
+        """
+        return labels[:, self._first_of_given(given)]
+
+    def _represented_by(self, given: Given) -> Table | None:
+        """The table that the matrix represents, unless it is one of numbers."""
+        table = self._represented if given.source is None else given.source.table
+        if table is None or table.only_numbers:
+            return None
+        same = len(table.first_columns) == given.matrix.shape[1]
+        return table if same else None
+
+    def _first_of_given(self, given: Given) -> np.ndarray:
+        """For each column, the first one of the same cell, as `_first_of_cells`."""
+        if given.source is not None:
+            return np.asarray(given.source.table.first_columns)
+        return self._first_of_cells(given.matrix.shape[1])
+
+    def _written(self, source: Source | None, completed: np.ndarray) -> Any:
+        if source is None:
+            return completed
+        written = source.completed(source.table.decode(completed))
+        return safe_indexing(
+            written, source.table.kept_columns(self.keep_empty_features), axis=1
+        )
+
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        if source is None:
+            return super()._answer(source, cells, values)
+        written = self._written(source, self._completed(cells, values))
+        if not self.add_indicator:
+            return written
+        names = Estimator.get_feature_names_out(self)
+        return with_indicator(written, source.X, self.indicator_, names)
