@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, Estimator, Limits
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
-from skmc.completers._mixtures import calibration
 from skmc.completers.auto import AutoCompleter
 from skmc.completers.auto._fit import WRITING
 from skmc.loop import FitTasks, time_limit
 from skmc.parameters import Seed
+from skmc.stacking import calibration
 from skmc.tables import (
     Calibration,
     Source,

@@ -35,12 +35,12 @@ from skmc.completers import Size
 from skmc.completers.auto import _candidates, _fit, _race
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._race import Race, Trial
-from skmc.completers.auto._stacking import Stacking
-from skmc.completers.auto._weights import PRIOR_CELLS, simplex_minimum
 from skmc.datasets import load_photo
 from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
+from skmc.stacking import Stacking
+from skmc.stacking.weights import PRIOR_CELLS, simplex_minimum
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
 

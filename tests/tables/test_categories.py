@@ -21,9 +21,8 @@ from skmc import (
 from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
 from skmc.completers._discovery import completer_classes
-from skmc.completers._mixtures import mixture
-from skmc.completers.auto._categories import HeldOutCategory
-from skmc.completers.auto._stacking import Stacking
+from skmc.stacking import HeldOutCategory, Stacking
+from skmc.stacking.mixtures import mixture
 from skmc.tables import Categorical
 
 N = 300

@@ -10,7 +10,7 @@ import numpy as np
 
 from skmc.cells import Given
 from skmc.completers.auto._race import Race, Trial
-from skmc.completers.auto._stacking import Stacking, rms
+from skmc.stacking import Stacking, rms
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from skmc.completers.auto._cold import Cold
 from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
 from skmc.completers.auto._race import Race, Trial
 from skmc.completers.auto._report import leaderboard, verdict
-from skmc.completers.auto._spread import Spread
 from skmc.completers.costs import Cost, Size
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.new_rows import RowIndex
+from skmc.stacking import Spread
 
 if TYPE_CHECKING:
     from skmc.completers.auto.completer import AutoCompleter

@@ -11,8 +11,8 @@ import numpy as np
 from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
 from skmc.completers._units import as_scaled, as_seen_by, standardized, undone
-from skmc.completers.auto._spread import Spread
 from skmc.linalg import threads_for_rows
+from skmc.stacking import Spread
 from skmc.tables import Calibration, Table
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells

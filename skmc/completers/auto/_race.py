@@ -14,13 +14,18 @@ from skmc.base import known_of_rows
 from skmc.cells import Entries, Scaling
 from skmc.completers._units import as_seen_by, compares_columns, standardized, undone
 from skmc.completers.auto._candidates import Candidate
-from skmc.completers.auto._categories import HeldOutCategory
 from skmc.completers.auto._fitted import own_values
-from skmc.completers.auto._stacking import Priors, Stacking, rms
-from skmc.completers.auto._weights import simplex_minimum
 from skmc.completers.costs import Size
 from skmc.loop import FitTasks, time_limit
 from skmc.model_selection import predict_cells
+from skmc.stacking import (
+    MIN_WEIGHT,
+    HeldOutCategory,
+    Priors,
+    Stacking,
+    rms,
+    simplex_minimum,
+)
 from skmc.tables import Table
 
 SCOUT = 0.25  # seconds of a candidate that is always tried
@@ -30,7 +35,6 @@ SHARE_OF_FIRST_PART = 0.7  # of the budget
 EVIDENCE = 0.2  # weight of candidates, for which those that come after them are tried
 MOST_PARTS = 4  # that candidates predict
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
-MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
 CELLS_PER_CANDIDATE = 10  # held-out cells from which weights decide anything
 CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
 CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer

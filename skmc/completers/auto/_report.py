@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skmc.completers.auto._race import Race, Trial
-from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.mean import MeanCompleter
+from skmc.stacking import Stacking, rms
 
 
 def leaderboard(race: Race, stacking: Stacking) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skmc.cells import Observed, Scaling
 from skmc.completers._units import standardized, undone
-from skmc.completers.auto._spread import Spread
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.completers.series._grid import TimeGrid
 from skmc.completers.series._members import SeasonalMean
@@ -22,6 +21,7 @@ from skmc.completers.series._table import Series, TimeTable
 from skmc.completers.series._windows import Span
 from skmc.linalg import seed_of, threads_for
 from skmc.loop import FitTasks
+from skmc.stacking import Spread
 
 if TYPE_CHECKING:
     from skmc.completers.series.completer import SeriesCompleter

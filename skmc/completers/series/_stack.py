@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skmc.completers.auto._race import MIN_WEIGHT
-from skmc.completers.auto._spread import Spread
-from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.series._ends import Ends
 from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
 from skmc.completers.series._windows import Span, Windows, widest
 from skmc.loop import FitTasks
 from skmc.patterns import gap_lengths, moved_gaps
+from skmc.stacking import MIN_WEIGHT, Spread, Stacking, rms
 
 HELD_OUT = 0.1  # share of the observed cells
 MIN_HIDDEN, MAX_ROUNDS = 2000, 4  # fewer hidden cells are drawn several times

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
-from skmc.completers.auto._spread import Spread
 from skmc.completers.series._fitted import FittedSeries
 from skmc.completers.series._score import score
 from skmc.completers.series._table import TimeTable
 from skmc.loop import FitTasks
 from skmc.parameters import Count, Seed
+from skmc.stacking import Spread
 from skmc.tables import as_table, indicator_for, with_indicator, with_tables
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
