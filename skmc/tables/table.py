@@ -157,7 +157,18 @@ class Table:
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     def kept_columns(self, keep_empty_features: bool) -> list[int]:
-        """Positions of the columns that a completer returns."""
+        """List the columns that a completer returns.
+
+        Parameters
+        ----------
+        keep_empty_features : bool
+            Whether empty columns are kept.
+
+        Returns
+        -------
+        list of int
+            Positions of the columns.
+        """
         dropped = [] if keep_empty_features else self.empty
         return [k for k in range(len(self.columns)) if k not in dropped]
 

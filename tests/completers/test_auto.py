@@ -32,7 +32,8 @@ from skmc import (
 )
 from skmc.cells import Scaling
 from skmc.completers import Size
-from skmc.completers.auto import _candidates, _fit, _race
+from skmc.completers.auto import _candidates, _race
+from skmc.completers.auto import completer as completer_module
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._race import Race, Trial
 from skmc.datasets import load_photo
@@ -40,7 +41,7 @@ from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 from skmc.stacking import Stacking
-from skmc.stacking.weights import PRIOR_CELLS, simplex_minimum
+from skmc.stacking._weights import PRIOR_CELLS, simplex_minimum
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
 
@@ -315,7 +316,9 @@ def test_estimates_are_not_checked_where_it_is_hopeless_or_not_needed(
 ):
     assert checked(matrix, monkeypatch, 0.0, 0.9)[1] == []  # over three times too long
     assert set(checked(matrix, monkeypatch, 0.0, 30)[1]) == {60}
-    monkeypatch.setattr(_fit, "MAX_ROWS", 50)  # 2.5 s for two fits to the sample
+    monkeypatch.setattr(
+        completer_module, "MAX_ROWS", 50
+    )  # 2.5 s for two fits to the sample
     assert checked(matrix, monkeypatch, 0.0)[1] == []
 
 
@@ -347,7 +350,7 @@ def timed(matrix, monkeypatch, max_time, estimated, **kind):
     Timed.fits = []
     monkeypatch.setattr(_race, "BUDGET", np.inf)
     now = SimpleNamespace(perf_counter=lambda: clock[0])
-    for module in (_race, _fit, scope):
+    for module in (_race, completer_module, scope):
         monkeypatch.setattr(module, "time", now)
 
     def divide(*args, **kwargs):
@@ -355,7 +358,7 @@ def timed(matrix, monkeypatch, max_time, estimated, **kind):
         return patterns.parts_like_missing(*args, **kwargs)
 
     parts = SimpleNamespace(parts_like_missing=divide)
-    monkeypatch.setattr(_fit, "patterns", parts)
+    monkeypatch.setattr(completer_module, "patterns", parts)
     slow = type("Slow", (Timed,), kind)(random_state=0)
     found = [
         Candidate("means", MeanCompleter(), lambda s: 1e-9),
@@ -539,7 +542,7 @@ def test_costs_count_the_known_cells():
 
 def test_many_rows_are_compared_on_a_sample(matrix, monkeypatch):
     truth, X = matrix
-    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 25)
     fits = []
 
     class Watched(SVDCompleter):
@@ -933,7 +936,7 @@ def test_samples_of_rows_have_their_own_features(described, monkeypatch):
         return fit(self, cells, *args, **given)
 
     monkeypatch.setattr(FactorizationCompleter, "fit", spied)
-    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 25)
     graph = np.add.outer(np.arange(40.0), np.arange(40.0))
     one = FactorizationCompleter(3, lambda_ridge=0.1, lambda_side=0.3)
     completer = AutoCompleter({"one": one}, random_state=0)
@@ -996,7 +999,7 @@ def test_a_slow_member_does_not_keep_others_from_being_tried():
 
 def test_members_that_cannot_complete_all_rows_in_time_are_dropped(monkeypatch):
     """The limit includes the completion of rows beyond the sample."""
-    monkeypatch.setattr(_fit, "MAX_ROWS", 60)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 60)
     X = low_rank(600, 8) + 0.3 * np.random.RandomState(0).randn(600, 8)
     X[np.random.RandomState(1).rand(600, 8) < 0.2] = np.nan
 
@@ -1024,7 +1027,7 @@ class OnlyFitted(BaseEstimator):
 
 
 def test_candidates_that_complete_no_other_rows_fail_alone(monkeypatch):
-    monkeypatch.setattr(_fit, "MAX_ROWS", 60)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 60)
     X = low_rank(600, 8)
     X[np.random.RandomState(1).rand(600, 8) < 0.2] = np.nan
     found = {"only": OnlyFitted(), "means": MeanCompleter()}

@@ -22,7 +22,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
 from skmc.completers._discovery import completer_classes
 from skmc.stacking import HeldOutCategory, Stacking
-from skmc.stacking.mixtures import mixture
+from skmc.stacking._mixtures import mixture
 from skmc.tables import Categorical
 
 N = 300

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from skmc.cells import Entries
-from skmc.stacking.mixtures import JITTER, calibration, mixture
+from skmc.stacking._mixtures import JITTER, calibration, mixture
 from skmc.tables import Calibration, Categorical, Table
 
 PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
