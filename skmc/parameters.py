@@ -8,6 +8,7 @@ further arguments of ``Annotated`` are constraints of scikit-learn.
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Sequence
@@ -55,8 +56,15 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
     NameError
         A type is not known where the class is defined.
     """
-    kinds = inspect.get_annotations(declared, eval_str=True)
-    return {n: _alternatives(kind) for n, kind in kinds.items() if kind is not Any}
+    fields = vars(declared).get("__dataclass_fields__", {})
+    known, found = vars(sys.modules[declared.__module__]), {}
+    for name, kind in inspect.get_annotations(declared).items():
+        if name in fields and not fields[name].init:
+            continue  # a fit sets it
+        kind = eval(kind, known) if isinstance(kind, str) else kind
+        if kind is not Any:
+            found[name] = _alternatives(kind)
+    return found
 
 
 def constrained(estimator: C) -> C:

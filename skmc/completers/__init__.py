@@ -45,47 +45,84 @@ if TYPE_CHECKING:
     from skmc.completers.trees import TreesCompleter as TreesCompleter
     from skmc.completers.truncated import TNNRCompleter as TNNRCompleter
 
-# The module of each completer; a new one needs a line here, and one above.
-MODULES = {
-    "AIRCompleter": "air",
-    "AutoCompleter": "auto",
-    "AutoencoderCompleter": "autoencoder",
-    "BayesianFactorizationCompleter": "bayesian",
-    "BiBNNCompleter": "bibranch",
-    "BiharmonicCompleter": "biharmonic",
-    "ChainedCompleter": "chained",
-    "DMFCompleter": "dmf",
-    "FactorizationCompleter": "factorization",
-    "GaussianCompleter": "gaussian",
-    "GradualNSRCompleter": "gradual_nsr",
-    "GroupedCompleter": "grouped",
-    "IALMCompleter": "ialm",
-    "KNNCompleter": "knn",
-    "LinkedFactorizationCompleter": "linked",
-    "MeanCompleter": "mean",
-    "MixedCompleter": "mixed",
-    "NCARLCompleter": "ncarl",
-    "NSRCompleter": "nsr",
-    "NonlocalCompleter": "nonlocal_groups",
-    "PatchCNNCompleter": "patch_cnn",
-    "SNNCompleter": "snn",
-    "SVDCompleter": "svd",
-    "SVTCompleter": "svt",
-    "SeriesCompleter": "series",
-    "SoftImputeCompleter": "soft_impute",
-    "TNNRCompleter": "truncated",
-    "TreesCompleter": "trees",
+# The module of each completer, and what it is good for. A new one needs a line here and
+# one above.
+COMPLETERS = {
+    "AIRCompleter": (
+        "air",
+        "pictures, drug-target matrices, grouped ratings, small tables",
+    ),
+    "AutoCompleter": (
+        "auto",
+        "when you do not know which method to use; the lowest errors on tables",
+    ),
+    "AutoencoderCompleter": (
+        "autoencoder",
+        "many rows that depend nonlinearly on a few factors",
+    ),
+    "BayesianFactorizationCompleter": (
+        "bayesian",
+        "ratings, when accuracy is worth the time; nothing to tune",
+    ),
+    "BiBNNCompleter": ("bibranch", "a neural-network baseline"),
+    "BiharmonicCompleter": (
+        "biharmonic",
+        "pictures with scratches or scattered holes, in a second",
+    ),
+    "ChainedCompleter": (
+        "chained",
+        "draws of tables, whose variances and correlations are those of the data",
+    ),
+    "DMFCompleter": ("dmf", "matrices of low rank"),
+    "FactorizationCompleter": ("factorization", "ratings, new users"),
+    "GaussianCompleter": ("gaussian", "tables, in a second; how sure each cell is"),
+    "GradualNSRCompleter": (
+        "gradual_nsr",
+        "the published form of NSRCompleter, for comparisons",
+    ),
+    "GroupedCompleter": ("grouped", ""),
+    "IALMCompleter": ("ialm", "low rank without noise; nothing to tune"),
+    "KNNCompleter": ("knn", "many similar rows"),
+    "LinkedFactorizationCompleter": (
+        "linked",
+        "floors, ceilings, saturating sensors: link shows the learned function",
+    ),
+    "MeanCompleter": ("mean", "the baseline"),
+    "MixedCompleter": ("mixed", ""),
+    "NCARLCompleter": ("ncarl", "pictures with scattered holes, columns in groups"),
+    "NSRCompleter": ("nsr", "columns that each follow a different nonlinear function"),
+    "NonlocalCompleter": (
+        "nonlocal_groups",
+        "pictures in gray or color with any kind of hole, the most accurate on most",
+    ),
+    "PatchCNNCompleter": ("patch_cnn", "pictures, including large holes"),
+    "SNNCompleter": (
+        "snn",
+        "low rank with or without noise, pictures; nothing to tune",
+    ),
+    "SVDCompleter": ("svd", "a quick low-rank baseline"),
+    "SVTCompleter": (
+        "svt",
+        "low rank without noise, for large matrices of very low rank",
+    ),
+    "SeriesCompleter": ("series", ""),
+    "SoftImputeCompleter": ("soft_impute", "noisy data, dense or sparse"),
+    "TNNRCompleter": ("truncated", "pictures, matrices of low rank"),
+    "TreesCompleter": (
+        "trees",
+        "tables whose columns depend on each other nonlinearly, new rows",
+    ),
 }
 # Completers that work with another one.
 OUTER = "GroupedCompleter", "MixedCompleter", "SeriesCompleter"
 
 if not TYPE_CHECKING:
-    __all__ = [*MODULES, "candidates_for", "Cost", "Variant"]
+    __all__ = [*COMPLETERS, "candidates_for", "Cost", "Variant"]
 
     def __getattr__(name: str) -> object:
-        module = "auto" if name == "candidates_for" else MODULES.get(name)
-        if module is None:
+        if name not in COMPLETERS and name != "candidates_for":
             raise AttributeError(f"module 'skmc.completers' has no attribute {name!r}")
+        module, _ = COMPLETERS.get(name, ("auto", ""))
         found = getattr(import_module(f"skmc.completers.{module}"), name)
         globals()[name] = found
         return found
@@ -101,7 +138,7 @@ def completer_classes() -> list[type]:
     """
     return [
         getattr(import_module(f"skmc.completers.{module}"), name)
-        for name, module in MODULES.items()
+        for name, (module, _) in COMPLETERS.items()
     ]
 
 
@@ -113,7 +150,7 @@ def methods() -> list[str]:
     list of str
         Names of the completers, except those that work with another one.
     """
-    return [name for name in MODULES if name not in OUTER]
+    return [name for name in COMPLETERS if name not in OUTER]
 
 
 def name_of(title: str) -> str:

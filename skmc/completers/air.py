@@ -157,7 +157,6 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
-    advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
     stacked = (Variant("AIR", after=LOW_RANK),)
     step_parameter = "lr"

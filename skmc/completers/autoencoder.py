@@ -119,7 +119,6 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
-    advice = "many rows that depend nonlinearly on a few factors"
     cost = Cost(0.1, cells=3e-6, n_rows=0.002)
     step_parameter = "lr"
     may_underfit = True

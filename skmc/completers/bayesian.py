@@ -148,7 +148,6 @@ class BayesianFactorizationCompleter(
     completer_tags = CompleterTags(recovers=0.05)
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
-    advice = "ratings, when accuracy is worth the time; nothing to tune"
     cost = Cost(0.4, factors=4.7e-8, informed=2.0)
     stacked = (
         Variant("Bayesian", after=(*LOW_RANK, "Factorization")),

@@ -99,7 +99,6 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.2)
-    advice = "a neural-network baseline"
     cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True

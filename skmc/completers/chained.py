@@ -137,7 +137,6 @@ class ChainedCompleter(Samples, TakesBounds):
     completer_tags = CompleterTags(
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
-    advice = "draws of tables, whose variances and correlations are those of the data"
     cost = Cost(0.1, sampled_trees=2e-5)
     stacked = (Variant("chained, donors", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0

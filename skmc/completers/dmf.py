@@ -124,7 +124,6 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
-    advice = "matrices of low rank"
     cost = Cost(0.05, svd=3e-7)
     stacked = (
         Variant(

@@ -213,7 +213,6 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
-    advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)
     stacked = (Variant("Factorization", after=LOW_RANK),)
 

@@ -175,7 +175,6 @@ class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
     )
-    advice = "tables, in a second; how sure each cell is"
     cost = Cost(0.05, systems=2.4e-9)
     stacked = (
         Variant("Gaussian"),

@@ -127,7 +127,6 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.5)
-    advice = "the published form of NSRCompleter, for comparisons"
     cost = Cost(0.8, cells=0.0002)
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there

@@ -126,7 +126,6 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
-    advice = "floors, ceilings, saturating sensors: link shows the learned function"
     cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")

@@ -88,7 +88,6 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
     storages: ClassVar[dict] = {Observed: None, BlockObserved: None, ChunkedRows: None}
-    advice = "the baseline"
     cost = Cost(0.001, cells=4e-8)
     stacked = (Variant("means"),)
 

@@ -118,7 +118,6 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
-    advice = "columns that each follow a different nonlinear function"
     cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")

@@ -144,7 +144,6 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
-    advice = "pictures, including large holes"
     cost = Cost(0.06, cells=0.0001)
     stacked = (Variant("patch CNN", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"

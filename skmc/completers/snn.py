@@ -103,7 +103,6 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
-    advice = "low rank with or without noise, pictures; nothing to tune"
     cost = Cost(0.3, svd=3e-7, n_rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True

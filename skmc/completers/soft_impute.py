@@ -144,7 +144,6 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    advice = "noisy data, dense or sparse"
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute", after=LOW_RANK),)
     storages: ClassVar[dict] = {SparseObserved: None}

@@ -125,7 +125,6 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
-    advice = "a quick low-rank baseline"
     cost = Cost(0.03, cells=6e-6)
     storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
     stacked = (Variant("SVD"),)

@@ -152,7 +152,6 @@ class TreesCompleter(Samples, TakesBounds):
     completer_tags = CompleterTags(
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
     )
-    advice = "tables whose columns depend on each other nonlinearly, new rows"
     cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
         Variant(

@@ -119,7 +119,6 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
-    advice = "pictures, matrices of low rank"
     cost = Cost(0.08, svd=4e-7)
     stacked = (Variant("TNNR"),)
 

@@ -39,8 +39,8 @@ def test_a_new_method_is_known(tmp_path):
     )
     (package / "completers" / "half_mean.py").write_text(FILE)
     names = package / "completers" / "__init__.py"
-    line = 'MODULES = {\n    "HalfMeanCompleter": "half_mean",'
-    names.write_text(names.read_text().replace("MODULES = {", line))
+    line = 'COMPLETERS = {\n    "HalfMeanCompleter": ("half_mean", "nothing"),'
+    names.write_text(names.read_text().replace("COMPLETERS = {", line))
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", USE]
     out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)

@@ -211,7 +211,6 @@ class AutoCompleter(Samples, TakesBounds):
     completer_tags = CompleterTags(
         recovers=0.05, unweighted="it compares methods without weights, too"
     )
-    advice = "when you do not know which method to use; the lowest errors on tables"
     candidates: Literal["auto"] | Candidates = "auto"
     _: KW_ONLY
     max_time: Positive | None = MAX_TIME
