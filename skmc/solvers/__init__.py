@@ -4,7 +4,6 @@ from skmc.linalg import CosineSchedule
 from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
-from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.half_steps import solved
