@@ -19,7 +19,6 @@ from skmc.solvers.gibbs_draws import (
     gamma,
     normal_wishart,
 )
-from skmc.solvers.half_steps import product
 from skmc.solvers.solver import Solver, State
 
 # For data of variance 1: the initial precision of the noise, and the initial standard
@@ -153,7 +152,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         rng = self.rng.stream(1)
         rows, cols = (self._first(data, rng, axis) for axis in (0, 1))
         return GibbsState(
-            X=product(rows.W, cols.W),
+            X=LowRank.with_biases(rows.W, cols.W),
             objective=data.energy / 2,
             rows=rows,
             cols=cols,
@@ -190,7 +189,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             kept = [*kept, self._model(rows, cols, noise)]
         return replace(
             state,
-            X=product(rows.W, cols.W),
+            X=LowRank.with_biases(rows.W, cols.W),
             objective=misfit / 2,
             rows=rows,
             cols=cols,
