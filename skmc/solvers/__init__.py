@@ -3,7 +3,6 @@
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
-from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.narrowing import modules_in

@@ -18,11 +18,11 @@ from skmc import (
 )
 from skmc.base.side_information import FeatureScaling, read_features, read_graph
 from skmc.cells import Side, SparseObserved
+from skmc.completers.bayesian.gibbs import draw_link
 from skmc.completers.factorization.als import ALS
 from skmc.linalg import Randomness, conjugate_gradients
 from skmc.persistence import load, save
 from skmc.solvers import solved
-from skmc.solvers.gibbs_draws import draw_link
 
 pytestmark = [
     pytest.mark.slow,

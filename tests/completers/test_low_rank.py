@@ -22,6 +22,7 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.bayesian.gibbs import Gibbs, draw_relative, gamma, normal_wishart
 from skmc.completers.factorization.als import (
     ALS,
     best_step,
@@ -35,8 +36,7 @@ from skmc.completers.svt import SingularValueThresholding
 from skmc.linalg import LowRank, Randomness, RowModel, padded, partial_svd
 from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
-from skmc.solvers import Gibbs, row_systems, solved
-from skmc.solvers.gibbs_draws import draw_relative, gamma, normal_wishart
+from skmc.solvers import row_systems, solved
 from skmc.solvers.row_systems import Systems, gradient, improved
 
 pytestmark = pytest.mark.slow
