@@ -1,4 +1,4 @@
-"""Nearest neighbors."""
+"""Nearest neighbors: each cell is an average of the most similar rows that have it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
+from skmc.completers.knn.donors import Clusters, knn_values
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.loop import FitTasks
-from skmc.new_rows import Clusters, RowIndex, knn_values
+from skmc.new_rows import RowIndex
 from skmc.parameters import Count
 
 # Smallest number of rows per step of a progress bar, and largest number of steps.
