@@ -39,6 +39,5 @@ from skmc.linalg.threads import (
     threads_shared_by,
     work_of,
 )
-from skmc.linalg.variogram import expected_error
 
 __all__ = ["apply_to_singular_values"]
