@@ -37,10 +37,10 @@ from skmc import AIRCompleter, Entries, FactorizationCompleter
 from skmc.cells import SparseObserved
 from skmc.checks import all_completers
 from skmc.completers import Cost, Size
+from skmc.completers.factorization.als import ALS
 from skmc.datasets import load_expression, load_flixster, load_movielens, load_table
 from skmc.linalg import Randomness
 from skmc.metrics import rmse
-from skmc.solvers import ALS
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
 CAP = 25  # seconds of one size, all calls together

@@ -130,9 +130,9 @@ class BaseCompleter(Estimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
-    # Possible storages of the cells. If there are several, the completer declares the
-    # solver for each.
-    storages: ClassVar[Mapping[type, Any]] = {Observed: None}
+    # Storages of the cells that the method can take, besides those in memory those of
+    # files and of Dask.
+    accepts: ClassVar[tuple[type, ...]] = (Observed,)
 
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
@@ -385,10 +385,10 @@ class BaseCompleter(Estimator):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         """Read all arguments of ``fit``, once."""
-        storages, one_unit = self.storages, self._one_unit(X)
-        if BlockObserved in storages and isinstance(X, StoredEntries):
+        one_unit = self._one_unit(X)
+        if BlockObserved in self.accepts and isinstance(X, StoredEntries):
             return self._read_stored(X, known, one_unit=one_unit)
-        if ChunkedRows in storages and is_lazy(X):
+        if ChunkedRows in self.accepts and is_lazy(X):
             return self._read_chunks(X, known, one_unit=one_unit)
         known, ids = dict(known), None
         if isinstance(X, Entries) and X.ids is not None:
@@ -397,7 +397,7 @@ class BaseCompleter(Estimator):
         weight = known.pop("cell_weight", None)
         if weight is None and isinstance(X, Entries):
             weight = self._own_weights(X)
-        if SparseObserved not in storages:
+        if SparseObserved not in self.accepts:
             matrix, source = self._read_rows(X, reset=True)
             weights = None
             if weight is not None:

@@ -13,9 +13,8 @@ from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_
 from skmc.cells import Container, Given, Observed
 from skmc.completers._energies import laplacians, refuse_large_laplacian
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, squared_distances
 from skmc.models import FactorProduct
-from skmc.new_rows import knn_graph
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import (
@@ -205,6 +204,19 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 def _nearest_laplacian(values: Tensor, mask: Tensor, n_neighbors: int) -> Tensor:
     """The Laplacian of the graph of nearest rows, scaled to a mean degree of 1."""
     k = values.shape[-2]
-    A = knn_graph(values, mask, n_neighbors)
+    A = _knn_graph(values, mask, n_neighbors)
     degree = A.sum((-2, -1), keepdim=True) / k
     return graph_laplacian(A / torch.where(degree > 0, degree, 1.0))
+
+
+def _knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:
+    """Symmetric 0/1 adjacency of each row and its nearest neighbors."""
+    distances = squared_distances(values, seen, values, seen)
+    n_rows = values.shape[-2]
+    own = torch.eye(n_rows, dtype=torch.bool, device=values.device)
+    distances.masked_fill_(own, torch.inf)
+    k = min(n_neighbors, n_rows - 1)
+    near, index = distances.topk(k, largest=False)
+    A = torch.zeros_like(distances)
+    A.scatter_(-1, index, torch.isfinite(near).to(A.dtype))
+    return torch.maximum(A, A.mT)

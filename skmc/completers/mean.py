@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     """
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
-    storages: ClassVar[dict] = {Observed: None, BlockObserved: None, ChunkedRows: None}
+    accepts = (Observed, BlockObserved, ChunkedRows)
     cost = Cost(0.001, cells=4e-8)
     stacked = (Variant("means"),)
 

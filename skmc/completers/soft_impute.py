@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -146,7 +146,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute", after=LOW_RANK),)
-    storages: ClassVar[dict] = {SparseObserved: None}
+    accepts = (SparseObserved,)
     check_every = 5
 
     lambda_nuclear: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -30,18 +30,6 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import HardRank, Solver
 
 RIDGE = 1e-4  # for rows and columns with few cells in `partial_fit`
-
-
-def _hard_rank(data: Observed, params: Params) -> Solver:
-    if params.last is None:
-        return HardRank(params.rank)
-    start = torch.from_numpy(params.last.whole())
-    start = params.last.row_map.scaling.standardise(start)
-    return HardRank(params.rank, start.to(data.values))
-
-
-def _chunked(data: ChunkedRows, params: Params) -> Solver:
-    return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
 
 
 class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
@@ -126,7 +114,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
     cost = Cost(0.03, cells=6e-6)
-    storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
+    accepts = (Observed, ChunkedRows)
     stacked = (Variant("SVD"),)
 
     rank: Count | Literal["auto"] = "auto"
@@ -147,7 +135,14 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         return {"rank": found}
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
-        return self.storages[type(data)](data, params)
+        if isinstance(data, ChunkedRows):
+            first_rows = data.first_rows().values
+            return ChunkedSVD(partial_svd(first_rows, params.rank).V)
+        if params.last is None:
+            return HardRank(params.rank)
+        start = torch.from_numpy(params.last.whole())
+        start = params.last.row_map.scaling.standardise(start)
+        return HardRank(params.rank, start.to(data.device, data.dtype))
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         if given.read is not None:

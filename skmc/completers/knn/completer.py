@@ -1,11 +1,11 @@
-"""Nearest neighbors."""
+"""Nearest neighbors: each cell is an average of the most similar rows that have it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -16,9 +16,10 @@ from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
+from skmc.completers.knn.donors import Clusters, knn_values
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.loop import FitTasks
-from skmc.new_rows import Clusters, RowIndex, knn_values
+from skmc.new_rows import RowIndex
 from skmc.parameters import Count
 
 # Smallest number of rows per step of a progress bar, and largest number of steps.
@@ -183,7 +184,7 @@ class KNNCompleter(TakesBounds):
         unweighted="it averages neighbors and has no loss",
     )
     cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
-    storages: ClassVar[dict] = {Observed: None, ChunkedRows: None}
+    accepts = (Observed, ChunkedRows)
     stacked = (
         Variant("KNN"),
         Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),

@@ -19,9 +19,9 @@ from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness, diffuse, double, expected_error, halve
+from skmc.completers.nonlocal_groups.patches import PatchGroups, expected_error
+from skmc.linalg import Randomness, diffuse, double, halve
 from skmc.loop import solve_part
-from skmc.models import PatchGroups
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Solver, State
 
@@ -388,7 +388,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     threshold falls geometrically from round to round. Groups are matched again every
     few rounds, alternately on two grids, and keep their singular vectors for two
     rounds. `skmc.linalg.diffuse` fills the initial picture. Filled patches count as
-    less similar, by `skmc.linalg.expected_error` of their cells, so that the groups of
+    less similar, by the `expected_error` of their cells, so that the groups of
     a hole consist of patches outside it.
 
     Parameters
