@@ -43,12 +43,31 @@ class BiharmonicCompleter(BaseCompleter):
         Channels per pixel. The matrix has shape ``(height, width * channels)``, and a
         row holds its pixels in order (``picture.reshape(height, -1)``). Each channel is
         filled independently.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
-    {reconstruction_}
-    {input}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----

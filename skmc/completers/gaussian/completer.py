@@ -104,18 +104,37 @@ class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
         above.
     max_iter : int >= 1, default=200
         Maximum number of EM steps.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-4
         Stop once a step moves mean and covariance (with factors: the completion) by at
         most ``tol`` times their norm.
-    {device}
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
         Computed in double precision.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells of "auto". Otherwise nothing is random.
-    {bounds}
-    {missing_values}
-    {add_indicator}
-    {keep_empty_features}
+    min_value : float, array-like, dict or None, default=None
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.
+    max_value : as min_value, default=None
+        Largest value, at least ``min_value``.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns their expectations
         given the other cells of the row, as in ``reconstruction_``.
@@ -133,7 +152,17 @@ class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
         row, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every third iteration.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
