@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from skmc import Observed
-from skmc.base import IterativeCompleter, choose
+from skmc.base import IterativeCompleter
 from skmc.cells import Given
 from skmc.linalg import Randomness
 from skmc.solvers import Solver
@@ -30,7 +30,7 @@ def solver_of(X: Any, completer: IterativeCompleter) -> tuple[Any, Any]:
     """The solver that a completer would run on ``X``, and its scaled data."""
     data = prepared(X, completer).data
     rng = Randomness.of([0], dtype=data.dtype)
-    chosen = choose(completer, data, 0, rng).params
+    chosen = completer._chosen(data, 0, rng).params
     return completer._make_solver(data, completer._params(chosen), rng), data
 
 

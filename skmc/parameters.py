@@ -49,16 +49,19 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
     Returns
     -------
     dict of str to list
-        Constraints by name; none for ``Any`` and for names that only type checkers
-        know.
+        Constraints by name; none for ``Any``.
+
+    Raises
+    ------
+    NameError
+        A type is not known where the class is defined.
     """
-    names = vars(sys.modules[declared.__module__])
-    found = {}
+    fields = vars(declared).get("__dataclass_fields__", {})
+    known, found = vars(sys.modules[declared.__module__]), {}
     for name, kind in inspect.get_annotations(declared).items():
-        try:
-            kind = eval(kind, names) if isinstance(kind, str) else kind
-        except NameError:
-            continue
+        if name in fields and not fields[name].init:
+            continue  # a fit sets it
+        kind = eval(kind, known) if isinstance(kind, str) else kind
         if kind is not Any:
             found[name] = _alternatives(kind)
     return found

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from skmc.checks import all_completers
-from skmc.completers import advice_of
 
 
 def method_table() -> str:
     rows = ["| completer | method | use it for |", "|---|---|---|"]
     for cls in all_completers():
         name, method = cls.__name__, cls.__doc__.splitlines()[0]
-        rows.append(f"| `{name}` | {method} | {advice_of(name)} |")
+        rows.append(f"| `{name}` | {method} | {getattr(cls, 'advice', method)} |")
     return "\n".join([*rows, ""])
 
 

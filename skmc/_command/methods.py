@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
-from skmc.completers import advice_of, methods, name_of, title_of
+from skmc.completers import COMPLETERS, methods, name_of, title_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -156,9 +156,10 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     for name, title in METHODS.items():
+        _, advice = COMPLETERS[title]
         print(
             textwrap.fill(
-                advice_of(title),
+                advice,
                 max(width, wide + 30),
                 initial_indent=f"{name:{wide}}  ",
                 subsequent_indent=" " * (wide + 2),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skmc._command.doubts import alike, warn_of_doubts
+from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
-from skmc._command.series import complete_series
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from skmc import SeriesCompleter
     from skmc.tables import Table
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
@@ -170,9 +170,9 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
-        warn_of_doubts(self)
+        self.warn_of_doubts()
         if self.time is not None:
-            return complete_series(self, self.time, self.units, completer)
+            return self.complete_series(self.time, self.units, completer)
         used = [
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
@@ -292,10 +292,82 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no numeric column to compare methods on"
             )
-        warn_of_doubts(self)
+        self.warn_of_doubts()
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+    def warn_of_doubts(self) -> None:
+        """Warn about cells that may be marks of missing ones."""
+        from skmc.tables import doubtful_number, doubtful_word
+
+        for k, c in enumerate(self.columns):
+            found = None
+            if c.numeric:
+                found = doubtful_number(np.array(c.values, float))
+            elif c.kind == "words":
+                found = doubtful_word(c.values)
+            if found is not None:
+                row, doubt = found
+                self.warn(
+                    f"{self.place(k, row)}: {doubt}; if it marks missing cells, "
+                    f"{self.mark_as_missing}"
+                )
+
+    def complete_series(
+        self, time: str, unit: str | None, completer: SeriesCompleter
+    ) -> int:
+        """Complete the columns of numbers over time, and count the completed cells."""
+        from skmc.tables import Source, Table
+
+        keys = [self.names.index(name) for name in (time, unit) if name is not None]
+        used = [
+            k
+            for k, column in enumerate(self.columns)
+            if k not in keys and column.numeric and not column.empty
+        ]
+        if not used:
+            raise CommandError(f"{self.path} has no column of numbers besides {time!r}")
+        others = [c.name for k, c in enumerate(self.columns) if k not in (*keys, *used)]
+        unchanged = [*(self.names[k] for k in keys), *others]
+        self.found["left unchanged"] = [repr(name) for name in unchanged]
+        cells = np.array([self.columns[k].values for k in used], object).T
+        source = Source.of(Table.of(cells), cells)
+        rows = np.empty((len(cells), len(keys) + len(used)), object)
+        rows[:, 0] = _times(self.values(keys[0]))
+        for k in keys[1:]:
+            rows[:, 1] = self.values(k)
+        rows[:, len(keys) :] = source.numbers
+        self.fitted = completer
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "time=0 is not sorted")
+            try:
+                whole = self.fitted.fit(rows).transform(rows)
+            except ValueError as problem:
+                reason = str(problem)
+                for own in ("time=0", "column 0"):
+                    reason = reason.replace(own, f"column {time!r}")
+                reason = reason.replace("unit=1", f"column {unit!r}")
+                raise CommandError(f"{self.path}: {reason}") from problem
+
+        def completed(found: Any) -> np.ndarray:
+            """The completed columns of numbers."""
+            return np.asarray(source.completed(found[:, len(keys) :].astype(float)))
+
+        self.drawn = [self.filled(used, completed(whole), source.missing)]
+        if self.level is not None:
+            self.check_names(self.drawn[0])
+            ends = completer.predict_interval(rows, self.level)
+            self.keep_bounds(used, [completed(end) for end in ends], source.missing)
+        return int(source.missing.sum())
+
+
+def _times(values: list) -> list:
+    """Whole numbers, such as years, or the texts and dates of a column."""
+    try:
+        return [int(str(value)) for value in values]
+    except (TypeError, ValueError):
+        return values
 
 
 def bound_names(name: str) -> tuple[str, str]:

@@ -1,28 +1,15 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
-from skmc.base.batching import Batchable
+from skmc.base.batching import Batchable, CannotBatch
 from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
-from skmc.base.capabilities import (
-    MoreCells,
-    partial_fit,
-    transform_with_features,
-    with_more,
-)
-from skmc.base.completer import HOOKS, BaseCompleter
-from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
+from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
+from skmc.base.estimator import CompleterTags, Estimator, FitSummary
 from skmc.base.factored import (
     FittedFactors,
     RowModels,
     common_parts,
     joined_cols,
     joined_rows,
-)
-from skmc.base.fit_methods import (
-    fit,
-    fit_informed,
-    fit_weighted,
-    fit_with_graphs,
-    fit_with_sides,
 )
 from skmc.base.fitted import (
     NOT_IN_MEMORY,
@@ -33,15 +20,9 @@ from skmc.base.fitted import (
     ScaledRows,
     missing_indicator,
 )
-from skmc.base.fitting import POOR
-from skmc.base.iterative import EDGES, IterativeCompleter
-from skmc.base.predicting import (
-    HIDDEN_TO_SCORE,
-    positions,
-    positions_of_cells,
-    sample,
-)
-from skmc.base.reading import check_names, read, read_rows, read_weights
+from skmc.base.iterative import EDGES, POOR, IterativeCompleter
+from skmc.base.partial_fit import MoreCells, PartialFit
+from skmc.base.reading import check_names, positions, read_matrix, read_weights
 from skmc.base.reporting import (
     KeepsEmpty,
     diverged,
@@ -53,9 +34,11 @@ from skmc.base.reporting import (
     warn_of_units,
     warn_user,
 )
+from skmc.base.sampling import Samples
 from skmc.base.shared_docs import documented
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
-from skmc.base.trials import CannotBatch, Trials, choose
+from skmc.base.takes import TakesFeatures, TakesGraphs, TakesWeights
+from skmc.base.trials import Trials
 
 __all__ = [
     "BaseCompleter",
@@ -63,8 +46,10 @@ __all__ = [
     "Fitted",
     "IterativeCompleter",
     "Outcome",
+    "PartialFit",
+    "Samples",
+    "TakesFeatures",
+    "TakesGraphs",
+    "TakesWeights",
     "Trials",
-    "fit_informed",
-    "fit_weighted",
-    "fit_with_graphs",
 ]

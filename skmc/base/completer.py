@@ -2,43 +2,127 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, field, replace
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skmc import patterns
 from skmc.base.estimator import CompleterTags, Estimator
-from skmc.base.fit_methods import fit
-from skmc.base.fitted import Fitted, Outcome, common_attributes
-from skmc.base.predicting import predict_entries, score
-from skmc.base.reading import read, read_rows
-from skmc.base.reporting import warn_of_empty, warn_of_empty_rows, warn_user
-from skmc.blocks import is_lazy, lazy_transform
-from skmc.cells import Container, Given, LikeObserved, Observed, Priors
-from skmc.compatibility import Interval, InvalidParameterError
+from skmc.base.fitted import Fitted, Outcome, missing_indicator
+from skmc.base.reading import (
+    as_array,
+    by_identifier,
+    check_names,
+    in_order_of_fit,
+    positions,
+    read_matrix,
+    read_weights,
+)
+from skmc.base.reporting import (
+    warn_of_empty_columns,
+    warn_of_empty_rows,
+    warn_of_units,
+    warn_user,
+)
+from skmc.base.shared_docs import documented
+from skmc.base.side_information import read_known, sides_of
+from skmc.blocks import (
+    BlockObserved,
+    ChunkedRows,
+    is_lazy,
+    lazy_entries,
+    lazy_transform,
+    sorted_blocks,
+    tables_of,
+)
+from skmc.cells import (
+    Container,
+    Entries,
+    Given,
+    LikeObserved,
+    Observed,
+    Priors,
+    SparseObserved,
+    StoredEntries,
+    check_positions,
+    sparse_cells,
+    to_cells,
+)
+from skmc.compatibility import (
+    Interval,
+    InvalidParameterError,
+    fit_context,
+    with_callbacks,
+)
 from skmc.linalg import threads_for, threads_for_rows
 from skmc.loop import fit_scope
+from skmc.metrics import nmae
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 # Parameters that every completer has.
 READING = "missing_values", "add_indicator", "keep_empty_features", "keep_observed"
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
+
+
+def validated(fit: Fit) -> Fit:
+    """Add scikit-learn's callbacks and parameter validation to ``fit``.
+
+    Shared descriptions are filled into its docstring. Messages about unknown keywords
+    name the estimator's own class.
+
+    Parameters
+    ----------
+    fit : function
+        The method ``fit`` of a completer.
+
+    Returns
+    -------
+    function
+    """
+    fit = documented(fit)
+    checked = with_callbacks(fit_context(prefer_skip_nested_validation=True)(fit))
+    known = inspect.signature(fit).parameters
+
+    @functools.wraps(checked)
+    def wrapper(
+        self: BaseCompleter, X: Container, y: object = None, **given: Any
+    ) -> Any:
+        for name in given:
+            if name not in known:
+                if name == "cell_weight":
+                    raise TypeError(
+                        f"{type(self).__name__}.fit() takes no cell_weight: "
+                        f"{self.completer_tags.unweighted}. Leave it out, or use "
+                        "SVDCompleter or another completer of weighted cells."
+                    )
+                raise TypeError(
+                    f"{type(self).__name__}.fit() got an unexpected keyword argument "
+                    f"{name!r}."
+                )
+        return checked(self, X, y, **given)
+
+    return cast(Fit, wrapper)
 
 
 class BaseCompleter(Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
     Subclasses define `_fit_cells`, and annotate their further parameters, see
-    `Estimator`. The arguments of ``fit`` other than the matrix follow from the function
-    that is assigned to it: `fit`, `fit_weighted`, `fit_informed` or `fit_with_sides`.
+    `Estimator`. If ``fit`` takes more than the matrix, the class also inherits from
+    `TakesWeights`, `TakesGraphs` or `TakesFeatures`.
 
     Parameters
     ----------
@@ -66,12 +150,6 @@ class BaseCompleter(Estimator):
     keep_observed: bool = True
 
     _declared: ClassVar[tuple[str, ...]] = READING  # set by each constructor
-
-    fit = fit
-    score = score
-    predict_entries = predict_entries
-    _given = read
-    _read_rows = read_rows
 
     def _validate_params(self) -> None:
         own, class_ = vars(self), type(self)
@@ -146,6 +224,24 @@ class BaseCompleter(Estimator):
         bounds = self._table_bounds
         return bounds if bounds is not None and len(bounds.low) == n_cols else None
 
+    @validated
+    def fit(self, X: Container, y: object = None) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+            With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+            curve.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+        """
+        return self._run_fit(X, y)
+
     def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """Run `fit` for a matrix and its side information."""
         before, start = dict(vars(self)), time.perf_counter()
@@ -154,7 +250,7 @@ class BaseCompleter(Estimator):
             with threads_for(0):
                 given = self._given(X, present)
             if given.statistics.any_empty:
-                warn_of_empty(self, given.statistics)
+                self._warn_of_empty(given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
         except Exception as error:
@@ -210,13 +306,45 @@ class BaseCompleter(Estimator):
         """Set the fitted attributes; this happens nowhere else."""
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
-        common = common_attributes(self, statistics)
+        common = self._common_attributes(statistics)
         found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
         if "_bounds" not in found:
             found["_bounds"] = found["_like"] = self._bounds_of(statistics.shape[1])
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
+
+    def _common_attributes(self, statistics: Priors) -> dict[str, Any]:
+        """Make the fitted attributes that every completer has."""
+        common = {
+            "_priors": statistics,
+            "_shape": statistics.shape,
+            "_n_observed": statistics.n_observed,
+            "_seconds": None,  # until the fit has ended
+            "data_range_": statistics.data_range,
+        }
+        if statistics.ids is not None:
+            common["row_ids_"], common["col_ids_"] = statistics.ids
+        common["indicator_"] = None
+        if self.add_indicator:
+            common["indicator_"] = missing_indicator(~statistics.full_cols)
+        return common
+
+    def _warn_of_empty(self, statistics: Priors) -> None:
+        """Warn about empty rows and columns, and say how they are filled."""
+        if self.completer_tags.pictures and self.keep_empty_features:
+            return
+        names = getattr(self, "feature_names_in_", None)
+        empty = np.flatnonzero(statistics.empty_cols)
+        kept = "filled with the row means"
+        if not statistics.one_unit:
+            kept = (
+                "filled with 0, because columns may have different units; set "
+                "keep_empty_features=False to drop them"
+            )
+        warn_of_empty_columns(self, empty, names, kept)
+        if not self.completer_tags.pictures:
+            warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
     @property
     def reconstruction_(self) -> np.ndarray:
@@ -255,6 +383,128 @@ class BaseCompleter(Estimator):
         values = self._model_values(cells, not self.keep_observed)
         return self._answer(source, cells, values)
 
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
+        """Read all arguments of ``fit``, once."""
+        storages, one_unit = self.storages, self._one_unit(X)
+        if BlockObserved in storages and isinstance(X, StoredEntries):
+            return self._read_stored(X, known, one_unit=one_unit)
+        if ChunkedRows in storages and is_lazy(X):
+            return self._read_chunks(X, known, one_unit=one_unit)
+        known, ids = dict(known), None
+        if isinstance(X, Entries) and X.ids is not None:
+            X, known = by_identifier(X, known)
+            ids = X.ids
+        weight = known.pop("cell_weight", None)
+        if weight is None and isinstance(X, Entries):
+            weight = self._own_weights(X)
+        if SparseObserved not in storages:
+            matrix, source = self._read_rows(X, reset=True)
+            weights = None
+            if weight is not None:
+                rows, cols = np.nonzero(~np.isnan(matrix))
+                weights = np.zeros(matrix.shape)
+                weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
+            if known:
+                known = read_known(known, (matrix.shape[0], matrix.shape[1]))
+            given = Given.of_matrix(
+                matrix, weights, one_unit=one_unit, source=source, known=known
+            )
+        else:
+            entries = self._read_entries(X)
+            weights = None
+            if weight is not None:
+                rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
+                weights = read_weights(weight, X, rows, cols, shape)
+            given = Given.of_entries(entries, weights, one_unit=one_unit)
+            if known:
+                given = sides_of(given, known)
+        scaled = getattr(self, "scaling", None) == "columns"
+        if self.completer_tags.pictures and not (scaled or _says_one_unit(X)):
+            warn_of_units(
+                self, given.data, "standardize them first, or use MixedCompleter"
+            )
+        if ids is None:
+            return given
+        return replace(given, statistics=replace(given.statistics, ids=ids))
+
+    def _one_unit(self, X: Container) -> bool:
+        """Whether all cells have the same unit, as the container or this class says."""
+        said = getattr(self, "scaling", None) == "global"
+        return said or self.completer_tags.pictures or _says_one_unit(X)
+
+    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+        """Read the cells of rows, and their table if there is one."""
+        if isinstance(X, Entries) and X.ids is not None and not reset:
+            X = in_order_of_fit(X, self._priors)
+        return read_matrix(self, X, self.missing_values, reset=reset), None
+
+    def _own_weights(self, X: Entries) -> np.ndarray | None:
+        if X.weights is not None and "cell_weight" not in self.takes():
+            raise ValueError(
+                f"{type(self).__name__} takes no weights, which X has: "
+                f"{self.completer_tags.unweighted}. Leave them out where you make X."
+            )
+        return X.weights
+
+    def _read_entries(self, X: Any) -> Entries:
+        """Read the observed cells of any container; sparse ones are not made dense."""
+        if isinstance(X, Entries):
+            shape = X.matrix_shape
+            place = np.ravel_multi_index((X.rows, X.cols), shape)
+            # A slice may contain a cell twice.
+            first = np.zeros(len(X), bool)
+            first[np.unique(place, return_index=True)[1]] = True
+            cells: Entries = X[first & (X.values != self.missing_values)]
+        elif sp.issparse(X):
+            triplets = sparse_cells(X, missing_values=self.missing_values)
+            cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
+        else:
+            return Entries.of_matrix(self._read(X, reset=True))
+        validate_data(self, sp.csr_array(shape), accept_sparse=True)
+        return cells
+
+    def _read_stored(
+        self, X: StoredEntries, known: Mapping[str, Any], *, one_unit: bool
+    ) -> Given:
+        """Sort cells in files into blocks."""
+        for name in known:
+            remedy = "pass Entries"
+            if name == "cell_weight":
+                remedy = "name a column of weights where you make X"
+            raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
+        if not np.isnan(self.missing_values):
+            raise ValueError(
+                f"missing_values={self.missing_values!r} has no effect on cells that "
+                "are not in memory; leave such rows out of the files."
+            )
+        folder = sorted_blocks(X)
+        data, ids = BlockObserved(folder), folder.ids()
+        validate_data(self, sp.csr_array(data.shape), accept_sparse=True)
+        labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
+        return Given(data, _statistics(folder.statistics, labels, one_unit=one_unit))
+
+    def _read_chunks(
+        self, X: Any, known: Mapping[str, Any], *, one_unit: bool
+    ) -> Given:
+        """Read column names and statistics of a Dask collection."""
+        for name in known:
+            raise ValueError(
+                f"{name} needs cells in memory, but X is a Dask collection; pass "
+                "X.compute()."
+            )
+        check_names(X)
+        small = getattr(X, "_meta", None)
+        if not hasattr(X, "columns"):
+            if X.ndim != 2:
+                raise ValueError(
+                    f"Expected 2D array, got {X.ndim}D array instead: X must be a "
+                    "matrix."
+                )
+            small = np.empty((0, X.shape[1]))
+        validate_data(self, small, skip_check_array=True)
+        data = ChunkedRows(X, self.missing_values)
+        return Given(data, _statistics(data.statistics, one_unit=one_unit))
+
     def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
         return self._read_rows(X, reset=reset)[0]
@@ -289,6 +539,143 @@ class BaseCompleter(Estimator):
         if not self.keep_empty_features:
             completed = completed[:, ~self._priors.empty_cols]
         return completed
+
+    def score(self, X: Container, y: object = None) -> float:
+        """Negative normalized mean absolute error; higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Rows to complete. Cells, `Entries` in memory or in files, are compared with
+            the model's values of exactly these cells.
+        y : container of X's shape, optional
+            True values. The score compares the cells that are missing in ``X`` and
+            known in ``y``. Without ``y``, a fifth of each row's observed cells (the
+            same ones each time) are hidden, completed and compared. For rows of the
+            fitted matrix this score is optimistic, because the fit has used those
+            cells. A one-dimensional ``y`` is the target of a pipeline and is ignored.
+
+        Returns
+        -------
+        float
+            ``-mean |X - M| / (max M - min M)``.
+        """
+        check_is_fitted(self)
+        if isinstance(X, (Entries, StoredEntries)):
+            return self._score_of_cells(X)
+        cells = self._read(X, reset=False)
+        if y is None or np.ndim(cast(ArrayLike, y)) == 1:
+            truth = cells
+            hidden = patterns.per_row(cells, HIDDEN_TO_SCORE, random_state=0)
+            if not hidden.any():
+                raise ValueError(
+                    "X has no row with two observed cells, so score cannot hide any; "
+                    "pass the truth as y."
+                )
+            with threads_for_rows(cells):
+                completed = self._fitted.without(cells, hidden)
+        else:
+            truth = to_cells(y, name="y", missing_values=self.missing_values)
+            if truth.shape != cells.shape:
+                raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")
+            hidden = np.isnan(cells) & ~np.isnan(truth)
+            if not hidden.any():
+                raise ValueError("X has no missing cell that is observed in y.")
+            completed = self._model_values(cells)
+        if self._like is not None:
+            completed = self._like.apply(completed)
+        return -nmae(completed, truth, hidden)
+
+    def _score_of_cells(self, X: Entries | StoredEntries) -> float:
+        """Compare cells with the model's values; those not in memory are read once."""
+        parts: Any
+        if not isinstance(X, Entries):
+            tables = tables_of(X.source, X.columns[:3])
+            parts = (
+                [table[name].to_numpy() for name in table.column_names]
+                for table in tables
+                if len(table)
+            )
+        else:
+            cells: Entries = X[X.values != self.missing_values]
+            ids = self._priors.ids
+            named = cells.ids is not None and ids is not None
+            if not len(cells) or not (named or cells.matrix_shape == self._shape):
+                raise ValueError(
+                    f"X is {cells!r}; score needs cells of the fitted matrix, which "
+                    f"has shape {self._shape}."
+                )
+            rows, cols = cells.labels if named else (cells.rows, cells.cols)
+            if ids is not None and not named:
+                rows, cols = ids[0][rows], ids[1][cols]
+            parts = [(rows, cols, cells.values)]
+        low, high = self.data_range_
+        total, count = 0.0, 0
+        for rows, cols, values in parts:
+            guess = self.predict_entries(rows, cols)
+            total += float(np.abs(guess - values).sum())
+            count += len(values)
+            low, high = min(low, values.min()), max(high, values.max())
+        if not count:
+            raise ValueError(f"{X!r} has no cells.")
+        return -total / count / ((high - low) or 1.0)
+
+    def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
+        """Predict single cells of the fitted matrix.
+
+        Parameters
+        ----------
+        rows, cols : array-like of shape (n_cells,)
+            Zero-based positions, or identifiers if the fit had any, as from
+            `Entries.from_frame` and `Entries.from_parquet`. One of them may be a
+            scalar: ``predict_entries(3, range(120))`` predicts 120 cells of row 3. For
+            two Dask Series or Arrays the result is one as well, which predicts its
+            partitions when it is computed.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            ``reconstruction_[rows, cols]``: the model's values, at observed cells too.
+            Rows that the fit has not seen are predicted by the means of the columns,
+            and such columns by the means of the rows, with a warning.
+        """
+        check_is_fitted(self)
+        if is_lazy(rows):
+            later: np.ndarray = lazy_entries(self, rows, cols)
+            return later
+        priors, fitted = self._priors, self._fitted
+        i, j = self._positions_of_cells(rows, cols)
+        known = (i >= 0) & (j >= 0)
+        if known.all():
+            return fitted.at(i, j)
+        values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
+        values[(i < 0) & (j < 0)] = priors.mean
+        values[known] = fitted.at(i[known], j[known])
+        return values
+
+    def _positions_of_cells(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        otherwise: str = "are predicted by means",
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of single cells; -1 for unknown identifiers, with a warning."""
+        if np.ndim(rows) == 0:
+            rows = np.full(np.shape(cols), rows)
+        if np.ndim(cols) == 0:
+            cols = np.full(np.shape(rows), cols)
+        priors = self._priors
+        if priors.ids is None:
+            return check_positions(rows, cols, priors.shape)
+        if np.shape(rows) != np.shape(cols) or np.ndim(rows) != 1:
+            raise ValueError(
+                "rows and cols must be one-dimensional and of equal length, got "
+                f"shapes {np.shape(rows)} and {np.shape(cols)}."
+            )
+        return (
+            positions(priors.ids[0], rows, "rows", otherwise),
+            positions(priors.ids[1], cols, "cols", otherwise),
+        )
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -333,3 +720,16 @@ def _out_of_memory(completer: BaseCompleter) -> MemoryError:
         f"{type(completer).__name__} needs more memory than there is. Lower the sizes "
         "among its parameters, or fit to fewer rows and columns."
     )
+
+
+def _says_one_unit(X: Container) -> bool:
+    return sp.issparse(X) or bool(getattr(X, "one_unit", False))
+
+
+def _statistics(
+    found: Mapping[str, Any],
+    ids: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    one_unit: bool,
+) -> Priors:
+    return Priors.of_statistics(found["row"], found["col"], one_unit=one_unit, ids=ids)

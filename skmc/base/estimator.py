@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from skmc.base.shared_docs import documented
+from skmc.base.state import with_arrays, with_tensors
 from skmc.compatibility import CallbackSupportMixin, page_of_class
 from skmc.parameters import (
     AT_LEAST_ONE,
@@ -80,65 +81,6 @@ TABLE = """
 ROW = '<tr class="default"><td class="param">{}</td><td class="value">{}</td></tr>'
 
 
-def fit_summary(self: object) -> dict[str, str]:
-    """Summarize the fit, as a method of an estimator.
-
-    Returns
-    -------
-    dict of str to str
-        The rows of the summary, not escaped for HTML.
-    """
-    own = vars(self)
-    found = {}
-    if (shape := own.get("_shape")) is not None:
-        n_rows, n_cols = shape
-        share = own["_n_observed"] / (n_rows * n_cols)
-        found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
-    elif "matrix_" in own:
-        found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
-    if "status_" in own:
-        found["status"] = own["status_"]
-        found["iterations"] = str(own["n_iter_"])
-    if (seconds := own.get("_seconds")) is not None:
-        found["seconds"] = f"{seconds:.3g}"
-    found |= {
-        name.rstrip("_"): _short(value)
-        for name, value in own.items()
-        if _is_public(name) and name not in SHOWN and isinstance(value, str | Number)
-    }
-    history = own.get("history_", {})
-    if len(residual := history.get("residual", ())):
-        found["residual"] = _short(float(residual[-1]))
-    if len(validation := history.get("validation", ())):
-        found["validation RMSE (scaled)"] = _short(float(validation.min()))
-    elif "path_" in own:
-        found["validation RMSE (scaled)"] = _short(float(own["path_"]["error"].min()))
-    return found
-
-
-def fit_html(self: Any, doc_link: str = "") -> _FitHTML:
-    """Make the tables of the fit: the summary and scikit-learn's attributes.
-
-    scikit-learn evaluates all properties, some of which compute dense matrices. So the
-    table shows only stored attributes. As ``_get_fitted_attr_html`` of an estimator,
-    this function adds the summary to its HTML, also in diagrams of pipelines.
-
-    Parameters
-    ----------
-    doc_link : str, default=""
-        Ignored.
-
-    Returns
-    -------
-    object
-        Object with the methods that scikit-learn calls.
-    """
-    bare: Any = BaseEstimator()
-    vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
-    table = bare._get_fitted_attr_html()._repr_html_inner()
-    return _FitHTML(self._fit_summary(), table)
-
-
 class _FitHTML:
     """A table with the methods that scikit-learn calls."""
 
@@ -162,6 +104,54 @@ def _is_public(name: str) -> bool:
 
 def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+class FitSummary:
+    """Mixin of estimators whose HTML shows a summary of the fit."""
+
+    def _fit_summary(self) -> dict[str, str]:
+        """Rows of the summary of the fit, not escaped for HTML."""
+        own = vars(self)
+        found = {}
+        if (shape := own.get("_shape")) is not None:
+            n_rows, n_cols = shape
+            share = own["_n_observed"] / (n_rows * n_cols)
+            found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
+        elif "matrix_" in own:
+            found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
+        if "status_" in own:
+            found["status"] = own["status_"]
+            found["iterations"] = str(own["n_iter_"])
+        if (seconds := own.get("_seconds")) is not None:
+            found["seconds"] = f"{seconds:.3g}"
+        found |= {
+            name.rstrip("_"): _short(value)
+            for name, value in own.items()
+            if _is_public(name)
+            and name not in SHOWN
+            and isinstance(value, str | Number)
+        }
+        history = own.get("history_", {})
+        if len(residual := history.get("residual", ())):
+            found["residual"] = _short(float(residual[-1]))
+        if len(validation := history.get("validation", ())):
+            found["validation RMSE (scaled)"] = _short(float(validation.min()))
+        elif "path_" in own:
+            found["validation RMSE (scaled)"] = _short(
+                float(own["path_"]["error"].min())
+            )
+        return found
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> _FitHTML:
+        """Make the tables of the fit, also in diagrams of pipelines.
+
+        scikit-learn evaluates all properties, some of which compute dense matrices. So
+        the table shows only stored attributes.
+        """
+        bare: Any = BaseEstimator()
+        vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
+        table = bare._get_fitted_attr_html()._repr_html_inner()
+        return _FitHTML(self._fit_summary(), table)
 
 
 @dataclass(frozen=True)
@@ -198,7 +188,11 @@ class CompleterTags:
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Estimator(
-    CallbackSupportMixin, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
+    FitSummary,
+    CallbackSupportMixin,
+    TransformerMixin,
+    OneToOneFeatureMixin,
+    BaseEstimator,
 ):
     """Base class that makes the constructor of each subclass from its annotations.
 
@@ -239,8 +233,6 @@ class Estimator(
     _fit_more: Callable[..., tuple[Any, dict[str, Any]]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    _fit_summary = fit_summary
-    _get_fitted_attr_html = fit_html
     _doc_link_module = "skmc"
     _doc_link_template = property(page_of_class)
 
@@ -264,6 +256,13 @@ class Estimator(
             return kept
         return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = with_arrays(super().__getstate__())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(with_tensors(state))
+
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
         # be computed at each access.
@@ -280,7 +279,12 @@ Estimator._parameter_constraints = constraints_of(Estimator)
 
 
 def _is_declared(cls: type) -> bool:
-    """Whether the nearest constructor is generated."""
+    """Whether the constructor follows from declarations, some of them its own.
+
+    A mixin has none, so that classes with their own constructor can have it.
+    """
+    if len(cls.__bases__) == 1 and not inspect.get_annotations(cls):
+        return False
     nearest = next(base for base in cls.__mro__ if "__init__" in vars(base))
     return nearest is object or "__dataclass_fields__" in vars(nearest)
 

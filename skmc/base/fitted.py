@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +13,6 @@ from torch import Tensor
 
 from skmc.cells import Given, Priors, Scaling
 from skmc.new_rows import RowIndex
-
-if TYPE_CHECKING:
-    from skmc.base.completer import BaseCompleter
 
 NOT_IN_MEMORY = (
     "The cells of the fit were not in memory, so there is no reconstruction_ and no "
@@ -276,35 +273,6 @@ class Outcome:
     attributes: dict[str, Any] = field(default_factory=dict)
     advice: str | None = None
     interrupted: bool = False
-
-
-def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str, Any]:
-    """Make the fitted attributes that every completer has.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Completer being fitted, which is not changed.
-    statistics : Priors
-        Statistics of the cells of the fit.
-
-    Returns
-    -------
-    dict of str to object
-    """
-    common = {
-        "_priors": statistics,
-        "_shape": statistics.shape,
-        "_n_observed": statistics.n_observed,
-        "_seconds": None,  # until the fit has ended
-        "data_range_": statistics.data_range,
-    }
-    if statistics.ids is not None:
-        common["row_ids_"], common["col_ids_"] = statistics.ids
-    common["indicator_"] = None
-    if completer.add_indicator:
-        common["indicator_"] = missing_indicator(~statistics.full_cols)
-    return common
 
 
 def missing_indicator(holed: np.ndarray) -> Any:

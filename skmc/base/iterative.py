@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 import torch
 from torch import Tensor
 
 from skmc import patterns
-from skmc.base import batching, fitting
+from skmc.base.batching import CannotBatch
 from skmc.base.completer import READING, BaseCompleter
-from skmc.base.fitted import Completion, Fitted, ScaledRows
-from skmc.base.reporting import warn_of_units
-from skmc.base.trials import no_choice
-from skmc.cells import Cells, Given
-from skmc.linalg import Randomness, resolve_device
-from skmc.loop import Solution
+from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows
+from skmc.base.reporting import (
+    diverged,
+    out_of_time,
+    record,
+    unfinished,
+    warn_of_units,
+)
+from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
+from skmc.cells import Cells, Container, Given, Observed
+from skmc.linalg import Randomness, resolve_device, seed_of, threads_for
+from skmc.loop import (
+    CallbackHooks,
+    HeldOut,
+    OutOfTime,
+    Run,
+    Solution,
+    Status,
+    seconds_left,
+    solve,
+    time_limit,
+)
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
-from skmc.solvers import Solver
+from skmc.solvers import ParametricSolver, Solver, modules_in
+from skmc.terms import Sum, Term
 
 EDGES = " edges"  # ends the name of a sparse graph among the outputs of a solver
+# A relative misfit on the observed cells above this is reported as a poor fit.
+POOR = 0.7
+# Upper bounds of the numbers of elements per parameter, per cell and per output of a
+# hidden unit, including the overhead of the allocator: measured for AIR, DMF and SNN
+# at 300 x 200 and 400 x 50, and for networks at 60 x 40 to 300 x 20.
+PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 
 class IterativeCompleter(BaseCompleter):
@@ -56,14 +83,6 @@ class IterativeCompleter(BaseCompleter):
 
     _declared = (*READING, "max_iter", "tol", "scaling", "device", "random_state")
 
-    _fit_cells = fitting.fit_given
-    _choose = no_choice
-    batch_key = batching.batch_key
-    batch_prepare = batching.batch_prepare
-    batch_run = batching.batch_run
-    batch_accept = batching.batch_accept
-    batch_memory = batching.batch_memory
-
     @abstractmethod
     def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         """Return the solver for scaled ``data`` without changing ``self``.
@@ -73,6 +92,132 @@ class IterativeCompleter(BaseCompleter):
         one starts, or None. In a batch, those named by
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
+
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
+        """Scale the data, choose hyper-parameters, solve, and make the result."""
+        with time_limit(self.max_time):
+            seed = seed_of(self.random_state)
+            given = self._scaled(given)
+            last, train = None, given.data
+            rules: list[HeldOut] = []
+            if getattr(self, "warm_start", False):
+                last = self._last_fit(given)
+            if getattr(self, "early_stopping", False):
+                train, rules = self._hold_out(train, [seed])
+            rng = Randomness.of([seed], dtype=train.dtype)
+            attributes = partial(self._fitted_attributes, given, {})
+            hooks = CallbackHooks(self, given.read, y, attributes)
+            hooks.begin()
+            choice = self._chosen(train, seed, rng)
+            solution = None
+            if not choice.interrupted:
+                params = self._params(choice.params, last, given.known)
+                with suppress(KeyboardInterrupt, OutOfTime):
+                    solver = self._make_solver(train, params, rng)
+                    if getattr(self, "warm_start", False):
+                        _resume(solver, last)
+                    solution = solve(
+                        solver,
+                        train,
+                        max_iter=self.max_iter,
+                        tol=self.tol,
+                        stop=[*rules, hooks],
+                        check_every=self.check_every,
+                    )
+            if solution is None:
+                solution = Solution.before(train)
+            outcome = self._outcome(given, choice.params, solution, choice.hurried)
+            diverging = solution.status[0] is Status.DIVERGED
+            if diverging and (names := _faulty(solver, solution)):
+                remedy = (
+                    f"correct {names}, whose value or gradient at this iterate is NaN"
+                )
+                outcome.advice = diverged(solution, remedy)
+            hooks.end(solution.outputs)
+            return outcome
+
+    def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
+        """Choose hyper-parameters on held-out cells; by default, none.
+
+        The values replace those of the constructor in ``_make_solver``, and become
+        fitted attributes: "rank" becomes ``rank_``. Names that begin with an underscore
+        are only passed on to ``_make_solver``.
+        """
+        return {}
+
+    def _chosen(self, data: Cells, seed: int, rng: Randomness) -> Choice:
+        """Choose the hyper-parameters in half of the time left."""
+        # Columns that represent one cell of a table are held out together.
+        held_out = HELD_OUT_SHARE, seed, self._drawn, self._first_columns
+        trials = Trials(
+            lambda: self._for_trials(data).split(*held_out),
+            rng,
+            self.tol,
+            self.check_every,
+        )
+        with time_limit(CHOICE_SHARE * seconds_left()):
+            params = self._choose(data, trials)
+            hurried = trials.n_solutions > 0 and seconds_left() <= 0
+        return Choice(params, hurried, trials.interrupted)
+
+    def _last_fit(self, given: Given) -> Fitted | None:
+        """The fit from whose solution the next one starts."""
+        if not hasattr(self, "_fitted"):
+            return None
+        shape = given.statistics.shape
+        if self._shape != shape:
+            raise ValueError(
+                f"X has shape {shape}, but the fit from which warm_start=True resumes "
+                f"had {self._shape}; set warm_start=False."
+            )
+        return self._fitted
+
+    def _hold_out(
+        self, data: Observed, seeds: Sequence[int]
+    ) -> tuple[Any, list[HeldOut]]:
+        """Hold out cells for early stopping."""
+        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+        matrices = cells if data.batch_shape else [cells]
+        share = self.validation_fraction
+        pairs = zip(matrices, seeds, strict=True)
+        hidden = np.stack([self._drawn(c, share, seed) for c, seed in pairs])
+        if not hidden.any():  # too few cells to hold any out
+            return data, []
+        if not hidden.any((1, 2)).all():
+            raise ValueError(
+                "early_stopping cannot hold out a cell in some matrices of the batch; "
+                "fit those alone."
+            )
+        mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.device)
+        rule = HeldOut(replace(data, mask=mask), self.n_iter_no_change)
+        return data.hide(mask), [rule]
+
+    def _outcome(
+        self,
+        given: Given,
+        chosen: Mapping[str, Any],
+        solution: Solution,
+        hurried: bool = False,
+    ) -> Outcome:
+        """Make the fitted attributes from the solution of one fit."""
+        attributes = self._fitted_attributes(given, chosen, solution.outputs)
+        data = given.data
+        misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
+        return Outcome(
+            attributes.pop("_fitted"),
+            {**attributes, **record(solution)},
+            out_of_time(solution, self.max_time, hurried)
+            or self._advice(solution, float(misfit)),
+            solution.status[0] is Status.INTERRUPTED,
+        )
+
+    def _fitted_attributes(
+        self, given: Given, chosen: Mapping[str, Any], outputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All attributes that prediction needs, by name."""
+        public = {f"{k}_": v for k, v in chosen.items() if not k.startswith("_")}
+        common = self._common_attributes(given.statistics)
+        return {**common, **public, **self._attributes(given, outputs)}
 
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
@@ -144,8 +289,216 @@ class IterativeCompleter(BaseCompleter):
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """Return a warning if the fit did not succeed, else None."""
-        return fitting.advice_on(self, solution, misfit)
+        step = self.step_parameter
+        if solution.status[0] is not Status.MAX_ITER:
+            remedy = "let scaling standardize the data"
+            if step:
+                remedy = f"lower {step} (now {getattr(self, step)!r})"
+            return diverged(solution, remedy)
+        if self.warn_at_max_iter:
+            return unfinished(solution, self.tol)
+        if misfit > POOR and self.may_underfit:
+            names = [name for name in self.get_params() if name.startswith("lambda_")]
+            lower = f" lower {' and '.join(names)}," if names else ""
+            steps = f" or {step}" if step else ""
+            return (
+                f"has a relative error of {misfit:.2f} on the observed cells after "
+                f"{int(solution.n_iter)} iterations. Raise max_iter{steps},{lower} or "
+                "let scaling standardize the data."
+            )
+        return None
+
+    def batch_key(self) -> Hashable:
+        """Key that is equal for estimators that can share a batch.
+
+        Returns
+        -------
+        hashable
+
+        Raises
+        ------
+        CannotBatch
+            The completer has no batched solve, chooses hyper-parameters by its own
+            fits, or has callbacks or a time limit.
+        """
+        name, batched = type(self).__name__, self.completer_tags.batched
+        if not batched:
+            raise CannotBatch(f"{name} has no batched solve")
+        if auto := [p for p in self.chosen if getattr(self, p) == "auto"]:
+            raise CannotBatch(f"{name} chooses {' and '.join(auto)} by fits of its own")
+        if self.max_time is not None:
+            raise CannotBatch(f"max_time={self.max_time:g} is for single fits")
+        if getattr(self, "_skl_callbacks", None):
+            raise CannotBatch(f"the callbacks of {name} need single fits")
+        params = self.get_params(deep=False)
+        shared = {name: params[name] for name in params if name not in batched}
+        return type(self), joblib.hash(shared)
+
+    def batch_prepare(self, X: Container) -> Given:
+        """Read and scale a matrix for a fit in a batch.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Matrix to fit.
+
+        Returns
+        -------
+        Given
+
+        Raises
+        ------
+        ValueError
+            The completer is fitted and has ``warm_start=True``.
+        """
+        if getattr(self, "warm_start", False) and hasattr(self, "_fitted"):
+            raise ValueError(
+                "Fits in a batch start from scratch; set warm_start=False, or clone "
+                "the completers."
+            )
+        self._validate_params()
+        with threads_for(0):
+            given = self._given(X, {})
+        self._warn_of_empty(given.statistics)
+        return self._scaled(given)
+
+    def batch_run(
+        self,
+        estimators: Sequence[IterativeCompleter],
+        prepared: Sequence[Given],
+        seeds: Sequence[int],
+    ) -> Run:
+        """Set up one solve of several fits, which run along a batch axis.
+
+        Parameters
+        ----------
+        estimators : sequence of completers
+            Completers to fit, with equal `batch_key`.
+        prepared : sequence of Given
+            Matrices of one shape and dtype, one per completer.
+        seeds : sequence of int
+            Random seeds, one per completer.
+
+        Returns
+        -------
+        Run
+            The solve before its first step.
+
+        Raises
+        ------
+        CannotBatch
+            The matrices or completers cannot share a batch.
+        """
+        kinds = {(p.data.shape, str(p.matrix.dtype)) for p in prepared}
+        if len(kinds) > 1:
+            raise CannotBatch(f"Xs must share one shape and dtype, got {sorted(kinds)}")
+        key, batched = self.batch_key(), self.completer_tags.batched
+        for other in estimators:
+            if other.batch_key() != key:
+                raise CannotBatch(
+                    f"{other!r} cannot share a batch with {self!r}: only {batched} may "
+                    "differ"
+                )
+        data = Observed(
+            torch.stack([p.data.values for p in prepared]),
+            torch.stack([p.data.mask for p in prepared]),
+            free_means=prepared[0].data.free_means,
+        )
+        train, rules = data, list[HeldOut]()
+        if getattr(self, "early_stopping", False):
+            train, rules = self._hold_out(data, seeds)
+        dtype = train.dtype
+        rng = Randomness.of(seeds, (len(prepared),), dtype)
+        params = self._params(self._without_trials(train))
+        for name in batched:
+            if name != "random_state":
+                values = [float(getattr(member, name)) for member in estimators]
+                setattr(params, name, torch.tensor(values, dtype=torch.float64))
+        return Run(
+            self._make_solver(train, params, rng),
+            train,
+            tol=self.tol,
+            stop=rules,
+            check_every=self.check_every,
+            compact=True,
+        )
+
+    def batch_accept(self, prepared: Given, solution: Solution) -> str | None:
+        """Set the fitted attributes from the solution of one fit of a batch.
+
+        Parameters
+        ----------
+        prepared : Given
+            Matrix of this fit.
+        solution : Solution
+            Solution of this fit, without the batch axis.
+
+        Returns
+        -------
+        str or None
+            A warning about a fit that did not succeed, without the completer's name.
+        """
+        chosen = self._without_trials(prepared.data)
+        outcome = self._outcome(prepared, chosen, solution)
+        self._set_fitted(prepared.statistics, outcome)
+        return outcome.advice
+
+    def batch_memory(self, X: Container) -> int:
+        """Estimate the memory that one fit of a batch needs.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Matrix to fit.
+
+        Returns
+        -------
+        int
+            Number of bytes.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = self.batch_prepare(X).data
+        rng = Randomness.of([0], dtype=data.dtype)
+        # A stage before the last one must not be trained here.
+        params = self._params({**self._without_trials(data), "max_iter": 1})
+        solver: Any = self._make_solver(data, params, rng)
+        parts = modules_in([*vars(solver).values()])
+        learned = sum(p.numel() for part in parts for p in part.parameters())
+        per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
+        numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
+        return int(numbers * data.values.itemsize)
+
+    def _without_trials(self, data: Cells) -> dict[str, Any]:
+        """Return the choices of a completer in a batch, if it needs no trials."""
+        return self._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 
 
 def _on_cpu(value: Any) -> Any:
     return [p.cpu() for p in value] if isinstance(value, list) else value.cpu()
+
+
+def _nothing_to_try() -> tuple[Any, Any]:
+    raise CannotBatch("hyper-parameters are chosen by fits of their own")
+
+
+def _faulty(solver: Solver, solution: Solution) -> str:
+    """Names of the terms of an objective that are NaN at the best iterate."""
+    if not isinstance(solution.X, Tensor) or not solution.X.isfinite().all():
+        return ""
+    X, names = solution.X.double(), []  # avoids overflow
+    for module in modules_in([*vars(solver).values()]):
+        for term in module.modules():
+            if isinstance(term, Term) and not isinstance(term, Sum):
+                with suppress(RuntimeError):  # of terms that are not functions of X
+                    value, grad = term.to(X).value_and_grad(X)
+                    if value.isnan() or grad.isnan().any():
+                        names.append(type(term).__name__)
+    return " and ".join(names)
+
+
+def _resume(solver: Solver, last: Fitted | None) -> None:
+    """Let a solver start from the parameters of the last fit, and return them."""
+    if isinstance(solver, ParametricSolver):
+        solver.remember = True
+        solver.start = getattr(last, "warm", {}).get("parameters")

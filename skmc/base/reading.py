@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 
-from skmc.base.predicting import as_array, positions
-from skmc.base.reporting import warn_of_units
-from skmc.base.side_information import read_known, sides_of
-from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
-from skmc.cells import (
-    Container,
-    Entries,
-    Given,
-    Priors,
-    SparseObserved,
-    StoredEntries,
-    identified,
-    sparse_cells,
-    to_cells,
-)
-
-if TYPE_CHECKING:
-    from skmc.base.completer import BaseCompleter
+from skmc.base.reporting import warn_user
+from skmc.cells import Container, Entries, Priors, identified, to_cells
 
 
 def check_names(X: Container) -> None:
@@ -52,28 +36,28 @@ def check_names(X: Container) -> None:
             )
 
 
-def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+def read_matrix(
+    estimator: Any, X: Container, missing_values: float, *, reset: bool
+) -> np.ndarray:
     """Read a matrix by `to_cells`, before scikit-learn can drop a mask.
 
     Parameters
     ----------
     estimator : estimator
-        Estimator with the parameter ``missing_values``.
+        Estimator that stores the number and the names of the columns.
     X : container
         The matrix.
+    missing_values : float
+        A number that marks missing cells, besides those that the container marks.
     reset : bool
-        Whether the estimator stores number and names of the columns.
+        Whether number and names are stored, and not compared with stored ones.
 
     Returns
     -------
-    cells : ndarray of float32 or float64 of shape (n_rows, n_cols)
+    ndarray of float32 or float64 of shape (n_rows, n_cols)
         NaN where a cell is missing.
-    source : None
-        None, since the container of the result is an array.
     """
-    if isinstance(X, Entries) and X.ids is not None and not reset:
-        X = _in_order_of_fit(estimator, X)
-    cells: np.ndarray = to_cells(X, missing_values=estimator.missing_values)
+    cells: np.ndarray = to_cells(X, missing_values=missing_values)
     finite = "allow-nan"
     if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
         check_names(X)
@@ -81,77 +65,7 @@ def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray,
         cells = check_array(cells, ensure_all_finite=finite, estimator=estimator)
     else:
         cells = validate_data(estimator, cells, reset=reset, ensure_all_finite=finite)
-    return cells, None
-
-
-def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Given:
-    """Read all arguments of ``fit``, once.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Completer, which stores number and names of the columns. Its ``storages`` say
-        how cells are kept.
-    X : container
-        The matrix.
-    known : mapping of str to object
-        Further arguments of ``fit``.
-
-    Returns
-    -------
-    Given
-    """
-    storages, one_unit = completer.storages, _one_unit(completer, X)
-    if BlockObserved in storages and isinstance(X, StoredEntries):
-        return _read_stored(completer, X, known, one_unit=one_unit)
-    if ChunkedRows in storages and is_lazy(X):
-        return _read_chunks(completer, X, known, one_unit=one_unit)
-    known, ids = dict(known), None
-    if isinstance(X, Entries) and X.ids is not None:
-        X, known = by_identifier(X, known)
-        ids = X.ids
-    weight = known.pop("cell_weight", None)
-    if weight is None and isinstance(X, Entries):
-        weight = _own_weights(completer, X)
-    if SparseObserved not in storages:
-        matrix, source = completer._read_rows(X, reset=True)
-        weights = None
-        if weight is not None:
-            rows, cols = np.nonzero(~np.isnan(matrix))
-            weights = np.zeros(matrix.shape)
-            weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
-        if known:
-            known = read_known(known, (matrix.shape[0], matrix.shape[1]))
-        given = Given.of_matrix(
-            matrix, weights, one_unit=one_unit, source=source, known=known
-        )
-    else:
-        entries = _read_entries(completer, X)
-        weights = None
-        if weight is not None:
-            rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
-            weights = read_weights(weight, X, rows, cols, shape)
-        given = Given.of_entries(entries, weights, one_unit=one_unit)
-        if known:
-            given = sides_of(given, known)
-    scaled = getattr(completer, "scaling", None) == "columns"
-    if completer.completer_tags.pictures and not (scaled or _says_one_unit(X)):
-        warn_of_units(
-            completer, given.data, "standardize them first, or use MixedCompleter"
-        )
-    if ids is None:
-        return given
-    return replace(given, statistics=replace(given.statistics, ids=ids))
-
-
-def _one_unit(completer: BaseCompleter, X: Container) -> bool:
-    """Whether all cells have the same unit: the container or the completer says so."""
-    said = getattr(completer, "scaling", None) == "global"
-    return said or completer.completer_tags.pictures or _says_one_unit(X)
-
-
-def _says_one_unit(X: Container) -> bool:
-    return sp.issparse(X) or bool(getattr(X, "one_unit", False))
+    return cells
 
 
 def by_identifier(
@@ -219,110 +133,6 @@ def _check_lines(name: str, labels: np.ndarray, wanted: np.ndarray) -> None:
         )
 
 
-def _in_order_of_fit(estimator: Any, X: Entries) -> Entries:
-    """Find the columns of named cells. The cells of the fit have all of its rows."""
-    priors = getattr(estimator, "_priors", None)
-    if priors is None or X.ids is None:
-        return X
-    if priors.ids is None:
-        raise ValueError(
-            "X has identifiers, unlike the fit; make both by Entries.from_frame, or "
-            "both without."
-        )
-    cols = positions(priors.ids[1], X.ids[1], "columns of X", "are left out")[X.cols]
-    rows, n_rows = X.rows, X.matrix_shape[0]
-    if len(X) == priors.n_observed and np.isin(X.ids[0], priors.ids[0]).all():
-        rows = positions(priors.ids[0], X.ids[0], "rows of X")[rows]
-        n_rows = priors.shape[0]
-    placed = X[cols >= 0]
-    placed.rows, placed.cols = rows[cols >= 0], cols[cols >= 0]
-    placed.matrix_shape = n_rows, len(priors.ids[1])
-    return placed
-
-
-def _own_weights(completer: BaseCompleter, X: Entries) -> np.ndarray | None:
-    if X.weights is not None and "cell_weight" not in completer.takes():
-        raise ValueError(
-            f"{type(completer).__name__} takes no weights, which X has: "
-            f"{completer.completer_tags.unweighted}. Leave them out where you make X."
-        )
-    return X.weights
-
-
-def _read_entries(completer: BaseCompleter, X: Any) -> Entries:
-    """Read the observed cells of any container; sparse ones are not made dense."""
-    if isinstance(X, Entries):
-        shape = X.matrix_shape
-        place = np.ravel_multi_index((X.rows, X.cols), shape)
-        # A slice may contain a cell twice.
-        first = np.zeros(len(X), bool)
-        first[np.unique(place, return_index=True)[1]] = True
-        cells: Entries = X[first & (X.values != completer.missing_values)]
-    elif sp.issparse(X):
-        triplets = sparse_cells(X, missing_values=completer.missing_values)
-        cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
-    else:
-        return Entries.of_matrix(read_rows(completer, X, reset=True)[0])
-    validate_data(completer, sp.csr_array(shape), accept_sparse=True)
-    return cells
-
-
-def _read_stored(
-    completer: BaseCompleter,
-    X: StoredEntries,
-    known: Mapping[str, Any],
-    *,
-    one_unit: bool,
-) -> Given:
-    """Sort cells in files into blocks."""
-    for name in known:
-        remedy = "pass Entries"
-        if name == "cell_weight":
-            remedy = "name a column of weights where you make X"
-        raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
-    if not np.isnan(completer.missing_values):
-        raise ValueError(
-            f"missing_values={completer.missing_values!r} has no effect on cells that "
-            "are not in memory; leave such rows out of the files."
-        )
-    folder = sorted_blocks(X)
-    data, ids = BlockObserved(folder), folder.ids()
-    validate_data(completer, sp.csr_array(data.shape), accept_sparse=True)
-    labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
-    return Given(data, _statistics(folder.statistics, labels, one_unit=one_unit))
-
-
-def _read_chunks(
-    completer: BaseCompleter, X: Any, known: Mapping[str, Any], *, one_unit: bool
-) -> Given:
-    """Read column names and statistics of a Dask collection."""
-    for name in known:
-        raise ValueError(
-            f"{name} needs cells in memory, but X is a Dask collection; pass "
-            "X.compute()."
-        )
-    check_names(X)
-    small = getattr(X, "_meta", None)
-    if not hasattr(X, "columns"):
-        if X.ndim != 2:
-            raise ValueError(
-                f"Expected 2D array, got {X.ndim}D array instead: X must be a matrix."
-            )
-        small = np.empty((0, X.shape[1]))
-    validate_data(completer, small, skip_check_array=True)
-    data = ChunkedRows(X, completer.missing_values)
-    return Given(data, _statistics(data.statistics, one_unit=one_unit))
-
-
-def _statistics(
-    found: Mapping[str, Any],
-    ids: tuple[np.ndarray, np.ndarray] | None = None,
-    *,
-    one_unit: bool,
-) -> Priors:
-    return Priors.of_statistics(found["row"], found["col"], one_unit=one_unit, ids=ids)
-
-
 def read_weights(
     weights: Any, X: Any, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, ...]
 ) -> np.ndarray:
@@ -373,3 +183,114 @@ def read_weights(
             "observed cells must be finite and at least 0."
         )
     return found
+
+
+def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
+    """Find the columns of named cells. The cells of the fit have all of its rows.
+
+    Parameters
+    ----------
+    X : Entries
+        Cells with identifiers.
+    priors : Priors
+        Statistics of the fit.
+
+    Returns
+    -------
+    Entries
+
+    Raises
+    ------
+    ValueError
+        The fit had no identifiers.
+    """
+    assert X.ids is not None
+    if priors.ids is None:
+        raise ValueError(
+            "X has identifiers, unlike the fit; make both by Entries.from_frame, or "
+            "both without."
+        )
+    cols = positions(priors.ids[1], X.ids[1], "columns of X", "are left out")[X.cols]
+    rows, n_rows = X.rows, X.matrix_shape[0]
+    if len(X) == priors.n_observed and np.isin(X.ids[0], priors.ids[0]).all():
+        rows = positions(priors.ids[0], X.ids[0], "rows of X")[rows]
+        n_rows = priors.shape[0]
+    placed = X[cols >= 0]
+    placed.rows, placed.cols = rows[cols >= 0], cols[cols >= 0]
+    placed.matrix_shape = n_rows, len(priors.ids[1])
+    return placed
+
+
+def positions(
+    known: np.ndarray,
+    wanted: ArrayLike,
+    name: str,
+    otherwise: str | None = "are predicted by means",
+) -> np.ndarray:
+    """Find identifiers among known ones.
+
+    Parameters
+    ----------
+    known : ndarray of shape (n,)
+        Known identifiers, without duplicates.
+    wanted : array-like of shape (k,)
+        Identifiers to find.
+    name : str
+        Name of ``wanted`` in messages.
+    otherwise : str or None, default="are predicted by means"
+        Treatment of unknown identifiers, for the warning. None raises an error.
+
+    Returns
+    -------
+    int ndarray of shape (k,)
+        Positions; -1 for unknown identifiers, with a warning.
+
+    Raises
+    ------
+    TypeError
+        Numbers where identifiers are strings, or the reverse.
+    ValueError
+        An identifier is not known, and ``otherwise`` is None.
+    """
+    found = np.asarray(wanted)
+    if not found.size:
+        return np.empty(found.shape, np.int64)
+    if found.dtype.kind in "OT":  # as in data frames
+        found = np.asarray(found.tolist())
+    text = known.dtype.kind == "U"
+    if (found.dtype.kind == "U") != text:
+        kinds = ("strings", "integers") if text else ("integers", "strings")
+        raise TypeError(
+            f"{name} must be {kinds[0]}, as the identifiers of the fit are, not "
+            f"{found.dtype}."
+        )
+    order = None  # partial_fit appends new identifiers
+    if not (known[:-1] <= known[1:]).all():
+        order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, found, sorter=order).clip(max=len(known) - 1)
+    if order is not None:
+        place = order[place]
+    missing = known[place] != found
+    if missing.any():
+        such = f"that the fit has not seen, such as {found[missing][0].item()!r}"
+        if otherwise is None:
+            raise ValueError(f"{name} has identifiers {such}; leave them out.")
+        warn_user(f"{name} has {missing.sum()} identifiers {such}; they {otherwise}.")
+    place[missing] = -1
+    return place
+
+
+def as_array(ids: ArrayLike) -> np.ndarray:
+    """Convert identifiers to an array that can be stored.
+
+    Parameters
+    ----------
+    ids : ndarray
+        Integers or strings.
+
+    Returns
+    -------
+    ndarray of int64 or of fixed-width strings
+    """
+    array = np.asarray(ids)
+    return array if array.dtype.kind in "iu" else array.astype(str)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from skmc.cells import Observed, Priors, SparseObserved
+from skmc.cells import Observed, SparseObserved
 from skmc.loop import Solution, Status
-
-if TYPE_CHECKING:
-    from skmc.base.completer import BaseCompleter
 
 # Packages whose frames are skipped to find the user's line.
 SKIPPED_PACKAGES = {"skmc", "sklearn", "joblib", "contextlib", "pandas", "polars"}
@@ -213,31 +210,6 @@ def warn_of_units(
             f"their standard deviations differ by a factor of {ratio:.0f}. If their "
             f"units differ, {remedy}."
         )
-
-
-def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
-    """Warn about empty rows and columns, and say how they are filled.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Estimator whose parameters and tags say whether they are filled.
-    statistics : Priors
-        Statistics of the cells of the fit.
-    """
-    if completer.completer_tags.pictures and completer.keep_empty_features:
-        return
-    names = getattr(completer, "feature_names_in_", None)
-    empty = np.flatnonzero(statistics.empty_cols)
-    kept = "filled with the row means"
-    if not statistics.one_unit:
-        kept = (
-            "filled with 0, because columns may have different units; set "
-            "keep_empty_features=False to drop them"
-        )
-    warn_of_empty_columns(completer, empty, names, kept)
-    if not completer.completer_tags.pictures:
-        warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
 
 def warn_of_empty_columns(

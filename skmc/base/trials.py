@@ -8,24 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from skmc.cells import Cells
 from skmc.linalg import Randomness
-from skmc.loop import OutOfTime, Solution, seconds_left, solve_part, time_limit
+from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.solvers import Solver
-
-if TYPE_CHECKING:
-    from skmc.base.iterative import IterativeCompleter
 
 HELD_OUT_SHARE = 0.1  # of the observed cells, for comparing candidates
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
-
-
-class CannotBatch(ValueError):
-    """Fits cannot share a batch; the message gives the reason."""
 
 
 @dataclass(eq=False)
@@ -191,59 +183,3 @@ class Choice:
     params: dict[str, Any] = field(default_factory=dict)
     hurried: bool = False
     interrupted: bool = False
-
-
-def choose(
-    completer: IterativeCompleter, data: Cells, seed: int, rng: Randomness
-) -> Choice:
-    """Choose the hyper-parameters of a completer, in half of the time left.
-
-    Parameters
-    ----------
-    completer : IterativeCompleter
-        Completer being fitted, which is not changed.
-    data : Cells
-        Scaled observed cells, of which some are held out.
-    seed : int
-        Seed of the choice of the held-out cells.
-    rng : Randomness
-        Random numbers of the fit.
-
-    Returns
-    -------
-    Choice
-    """
-    # Columns that represent one cell of a table are held out together.
-    held_out = HELD_OUT_SHARE, seed, completer._drawn, completer._first_columns
-    trials = Trials(
-        lambda: completer._for_trials(data).split(*held_out),
-        rng,
-        completer.tol,
-        completer.check_every,
-    )
-    with time_limit(CHOICE_SHARE * seconds_left()):
-        params = completer._choose(data, trials)
-        hurried = trials.n_solutions > 0 and seconds_left() <= 0
-    return Choice(params, hurried, trials.interrupted)
-
-
-def no_choice(self: object, data: Any, trials: Trials) -> dict[str, Any]:
-    """Choose hyper-parameters on held-out cells; default of the method ``_choose``.
-
-    The values replace those of the constructor in ``_make_solver``, and become fitted
-    attributes: "rank" becomes ``rank_``. Names that begin with an underscore are only
-    passed on to ``_make_solver``.
-
-    Parameters
-    ----------
-    data : Cells
-        Scaled observed cells.
-    trials : Trials
-        Trials, which fit and compare candidates.
-
-    Returns
-    -------
-    dict of str to object
-        Empty dictionary.
-    """
-    return {}

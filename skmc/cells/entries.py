@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from skmc.cells.containers import dense, sparse_cells, to_cells
-from skmc.cells.positions import check_positions, from_frame
-from skmc.cells.stored import from_csv, from_dask, from_memmap, from_parquet
+from skmc.cells.positions import check_positions, identified
+from skmc.cells.stored import BLOCK_CELLS, CsvFiles, StoredEntries
 
 LONG_BLOCK = 10  # cells; a block of at least this size is no coincidence
 
@@ -151,11 +152,274 @@ class Entries:
         self.matrix_shape = cells.shape[0], cells.shape[1]
         return self
 
-    from_frame = classmethod(from_frame)
-    from_parquet = staticmethod(from_parquet)
-    from_csv = staticmethod(from_csv)
-    from_dask = staticmethod(from_dask)
-    from_memmap = staticmethod(from_memmap)
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        rows: str,
+        cols: str,
+        values: str,
+        weight: str | None = None,
+        *,
+        duplicates: str = "error",
+    ) -> Entries:
+        """Make entries from triplets in a table in memory, with any identifiers.
+
+        After a fit, `predict_entries` and `recommend` take and return identifiers.
+        `transform` returns the rows and columns in the order of ``row_ids_`` and
+        ``col_ids_``. Features of rows or columns in a pandas DataFrame are found by
+        its index, and identifiers that only this index has belong to the fit.
+
+        Parameters
+        ----------
+        frame : DataFrame of pandas or polars, Arrow table, or dict of arrays
+            Table with one row for each cell.
+        rows, cols : str
+            Names of the columns of identifiers: integers or strings. Other objects are
+            converted to text.
+        values : str
+            Name of the column of numbers.
+        weight : str, optional
+            Name of the column of cell weights, >= 0, like ``cell_weight`` of `fit`.
+        duplicates : {"error", "mean"}, default="error"
+            Treatment of cells that occur more than once. "mean" needs cells without
+            weights.
+
+        Returns
+        -------
+        Entries
+
+        Raises
+        ------
+        ValueError
+            An identifier or a number is missing, two identifiers have the same text,
+            such as 1 and "1", or as in `from_triplets`.
+
+        Examples
+        --------
+        >>> from skmc import Entries, MeanCompleter
+        >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
+        >>> ratings = Entries.from_frame(table, "user", "film", "stars")
+        >>> MeanCompleter().fit(ratings).predict_entries(["b", "b"], [7, 9])
+        array([3., 5.])
+        """
+        row_ids, row = identified(frame[rows], rows)
+        col_ids, col = identified(frame[cols], cols)
+        shape = len(row_ids), len(col_ids)
+        if weight is not None and duplicates != "error":
+            raise ValueError("duplicates must be 'error' if cells have weights.")
+        cells = cls.from_triplets(
+            row, col, np.asarray(frame[values]), shape, duplicates=duplicates
+        )
+        cells.ids = row_ids, col_ids
+        if weight is not None:
+            cells.weights = np.asarray(frame[weight], float)
+        return cells
+
+    @staticmethod
+    def from_parquet(
+        path: str | os.PathLike | list[str],
+        rows: str,
+        cols: str,
+        values: str,
+        weight: str | None = None,
+        *,
+        duplicates: str = "error",
+        folder: str | os.PathLike | None = None,
+        client: object = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """Make entries from triplets in Parquet or Arrow files, which `fit` reads.
+
+        `FactorizationCompleter`, `BayesianFactorizationCompleter` and `MeanCompleter`
+        fit cells that do not fit in memory. `fit` sorts them into blocks of rows and
+        blocks of columns; then it holds factors and one block in memory. See the guide
+        "More data than memory".
+
+        Parameters
+        ----------
+        path : path or list of paths
+            File, folder of files, or list of files with equal columns.
+        rows, cols : str
+            Names of the columns of identifiers: integers of up to 64 bits, or strings.
+        values : str
+            Name of the column of numbers.
+        weight : str, optional
+            Name of the column of weights, >= 0: a weight of 2 counts the number twice,
+            and 0 removes it before duplicates are sought. The fit is that of
+            ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
+            count each cell once. `MeanCompleter` takes no weights.
+        duplicates : {"error", "last", "mean"}, default="error"
+            Treatment of cells that occur more than once, in any of the files. "last" is
+            the last one in the order of the files' names and of their rows, with its
+            weight; "mean" is the weighted mean, with the sum of the weights.
+        folder : path, optional
+            Folder for the sorted blocks, which take twice the space of the triplets.
+            Only its subfolder ``skmc-blocks`` is written. A later fit to the same files
+            reuses the blocks. By default they are in a temporary folder, which exists
+            as long as the fitted completer. A completer that is loaded from a file
+            needs a folder for `recommend` and `partial_fit`, and
+            `BayesianFactorizationCompleter` for all predictions of rows of the fit.
+        client : distributed.Client, optional
+            Dask cluster that sorts and fits. All workers must reach ``path`` and
+            ``folder`` under these names.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block, each of which needs about 150 bytes of memory.
+
+        Returns
+        -------
+        StoredEntries
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+        >>> from skmc import Entries, MeanCompleter
+        >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(pa.table(table), folder + "/part-0.parquet")
+        ...     ratings = Entries.from_parquet(folder, "user", "film", "stars")
+        ...     completer = MeanCompleter().fit(ratings)
+        >>> completer.predict_entries(["b", "b"], [7, 9])
+        array([3., 5.])
+        """
+        columns = (rows, cols, values, *(() if weight is None else (weight,)))
+        return StoredEntries(path, columns, duplicates, folder, client, block_cells)
+
+    @staticmethod
+    def from_csv(
+        path: str | os.PathLike | list[str],
+        rows: str,
+        cols: str,
+        values: str,
+        weight: str | None = None,
+        *,
+        duplicates: str = "error",
+        folder: str | os.PathLike | None = None,
+        client: object = None,
+        block_cells: int = BLOCK_CELLS,
+        read_options: object = None,
+        parse_options: object = None,
+        convert_options: object = None,
+    ) -> StoredEntries:
+        r"""Make entries from triplets in CSV files, which `fit` reads.
+
+        `fit` reads them in chunks and continues as for `from_parquet`. A table that
+        fits in memory can also be read by pandas, for `from_frame` and every completer.
+
+        Parameters
+        ----------
+        path : path or list of paths
+            File, folder of CSV files, or list of files with equal columns.
+        rows, cols, values : str
+            Names of columns, as for `from_parquet`.
+        weight : str, optional
+            Name of the column of weights, as for `from_parquet`.
+        duplicates, folder, client, block_cells : object
+            See `from_parquet`.
+        read_options : pyarrow.csv.ReadOptions, optional
+            Options for files without a header: ``ReadOptions(column_names=["user",
+            "film"])`` with the names of all columns. By default, the first line has
+            them.
+        parse_options : pyarrow.csv.ParseOptions, optional
+            Options for other separators: ``ParseOptions(delimiter="\t")``.
+        convert_options : pyarrow.csv.ConvertOptions, optional
+            Options for identifiers such as "007", which are integers otherwise:
+            ``ConvertOptions(column_types={"film": "string"})``. By default, the first
+            megabyte determines the type of a column of identifiers, numbers and weights
+            are floats, and only the empty text is a missing cell.
+
+        Returns
+        -------
+        StoredEntries
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from skmc import Entries, MeanCompleter
+        >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        ...     _ = file.write("user,film,stars\na,7,4\na,9,5\nb,7,2\n")
+        ...     file.flush()
+        ...     ratings = Entries.from_csv(file.name, "user", "film", "stars")
+        ...     completer = MeanCompleter().fit(ratings)
+        >>> completer.predict_entries(["b", "b"], [7, 9])
+        array([3., 5.])
+        """
+        columns = (rows, cols, values, *(() if weight is None else (weight,)))
+        source = CsvFiles(path, read_options, parse_options, convert_options)
+        return StoredEntries(source, columns, duplicates, folder, client, block_cells)
+
+    @staticmethod
+    def from_dask(
+        frame: Any,
+        rows: str,
+        cols: str,
+        values: str,
+        weight: str | None = None,
+        *,
+        folder: str | os.PathLike,
+        duplicates: str = "error",
+        client: object = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """Make entries from triplets in a Dask DataFrame, which `fit` computes.
+
+        `fit` writes its partitions to Parquet files in ``folder``, and continues as for
+        `from_parquet`.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame
+            Triplets.
+        rows, cols, values : str
+            Names of columns, as for `from_parquet`.
+        weight : str, optional
+            Name of the column of weights, as for `from_parquet`.
+        folder : path
+            Folder for the partitions and the sorted blocks.
+        duplicates : {"error", "last", "mean"}, default="error"
+            As for `from_parquet`; the order is that of the partitions.
+        client : distributed.Client, optional
+            See `from_parquet`.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block.
+
+        Returns
+        -------
+        StoredEntries
+        """
+        columns = (rows, cols, values, *(() if weight is None else (weight,)))
+        return StoredEntries(frame, columns, duplicates, folder, client, block_cells)
+
+    @staticmethod
+    def from_memmap(
+        matrix: Any,
+        *,
+        folder: str | os.PathLike | None = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """Make entries from a SciPy sparse matrix whose arrays are mapped from files.
+
+        All cells have weight 1; for other weights write triplets, see `from_parquet`.
+
+        Parameters
+        ----------
+        matrix : SciPy CSR array or matrix
+            Stored cells are observed. Its arrays may be `numpy.memmap`.
+        folder : path, optional
+            See `from_parquet`.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block.
+
+        Returns
+        -------
+        StoredEntries
+        """
+        if not (sp.issparse(matrix) and matrix.format == "csr"):
+            raise TypeError(
+                f"matrix must be a SciPy matrix in CSR format, got {type(matrix)!r}."
+            )
+        names = ("row", "column", "value")
+        return StoredEntries(matrix, names, folder=folder, block_cells=block_cells)
 
     def _set(
         self,

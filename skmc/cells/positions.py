@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skmc.cells.containers import is_na
-
-if TYPE_CHECKING:
-    from skmc.cells.entries import Entries
 
 
 def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -129,67 +126,3 @@ def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
             f"0..{size - 1}; correct it or give the matrix a larger shape."
         )
     return index.astype(np.int64)
-
-
-def from_frame(
-    cls: type[Entries],
-    frame: Any,
-    rows: str,
-    cols: str,
-    values: str,
-    weight: str | None = None,
-    *,
-    duplicates: str = "error",
-) -> Entries:
-    """Make entries from triplets in a table in memory, with any identifiers.
-
-    After a fit, `predict_entries` and `recommend` take and return identifiers.
-    `transform` returns the rows and columns in the order of ``row_ids_`` and
-    ``col_ids_``. Features of rows or columns in a pandas DataFrame are found by
-    its index, and identifiers that only this index has belong to the fit.
-
-    Parameters
-    ----------
-    frame : DataFrame of pandas or polars, Arrow table, or dict of arrays
-        Table with one row for each cell.
-    rows, cols : str
-        Names of the columns of identifiers: integers or strings. Other objects are
-        converted to text.
-    values : str
-        Name of the column of numbers.
-    weight : str, optional
-        Name of the column of cell weights, >= 0, like ``cell_weight`` of `fit`.
-    duplicates : {"error", "mean"}, default="error"
-        Treatment of cells that occur more than once. "mean" needs cells without
-        weights.
-
-    Returns
-    -------
-    Entries
-
-    Raises
-    ------
-    ValueError
-        An identifier or a number is missing, two identifiers have the same text, such
-        as 1 and "1", or as in `from_triplets`.
-
-    Examples
-    --------
-    >>> from skmc import Entries, MeanCompleter
-    >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
-    >>> ratings = Entries.from_frame(table, "user", "film", "stars")
-    >>> MeanCompleter().fit(ratings).predict_entries(["b", "b"], [7, 9])
-    array([3., 5.])
-    """
-    row_ids, row = identified(frame[rows], rows)
-    col_ids, col = identified(frame[cols], cols)
-    shape = len(row_ids), len(col_ids)
-    if weight is not None and duplicates != "error":
-        raise ValueError("duplicates must be 'error' if cells have weights.")
-    cells = cls.from_triplets(
-        row, col, np.asarray(frame[values]), shape, duplicates=duplicates
-    )
-    cells.ids = row_ids, col_ids
-    if weight is not None:
-        cells.weights = np.asarray(frame[weight], float)
-    return cells

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from skmc.cells.dense_values import DenseValues
-    from skmc.cells.sparse_observed import SparseObserved
-
 OFFSET = 100  # deviations; a smaller mean need not be subtracted
+
+
+class Summed(Protocol):
+    """Observed cells whose sums are known."""
+
+    @property
+    def values(self) -> Tensor:
+        """Values of the cells."""
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch axes; empty for a single matrix."""
+
+    def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
+        """Weighted sums of numbers, one for each cell, over all cells or by column."""
+
+    def spread(self, sums: Tensor) -> Tensor:
+        """The number of its column, or the only one, for each cell."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +51,7 @@ class Scaling:
     scale: Tensor
 
     @classmethod
-    def of(
-        cls, data: DenseValues | SparseObserved, how: str | None, *, centre: bool = True
-    ) -> Scaling:
+    def of(cls, data: Summed, how: str | None, *, centre: bool = True) -> Scaling:
         """Compute the scaling from the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
@@ -150,7 +162,7 @@ class Scaling:
         return Scaling(self.shift.to(*args), self.scale.to(*args))
 
 
-def _normalised(data: DenseValues | SparseObserved) -> tuple[Tensor, Tensor]:
+def _normalised(data: Summed) -> tuple[Tensor, Tensor]:
     """Divide the values by the largest one; return both.
 
     Otherwise sums of squares of very large or very small numbers could overflow.
@@ -164,7 +176,7 @@ def _normalised(data: DenseValues | SparseObserved) -> tuple[Tensor, Tensor]:
 
 
 def _moments(
-    data: DenseValues | SparseObserved, z: Tensor, eps: float, by_column: bool
+    data: Summed, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = torch.where(count > 0, count, 1)  # the weights may sum to less than 1

@@ -1,20 +1,13 @@
-"""Completers: estimators that fill the missing cells of a matrix.
+"""Completers: estimators that fill the missing cells of a matrix."""
 
-A class ``...Completer`` in a file of this folder is one of them, without a list.
-"""
+import difflib
+import re
+from importlib import import_module
 
-from skmc.completers._discovery import (
-    advice_of,
-    completer_classes,
-    methods,
-    modules,
-    name_of,
-    title_of,
-)
 from skmc.completers.costs import Cost, Size, Variant
 
 TYPE_CHECKING = False
-# Type checkers do not look into folders; nothing else reads these lines.
+# Type checkers read these imports, and nothing else does: they take seconds.
 if TYPE_CHECKING:
     from skmc.completers.air import AIRCompleter as AIRCompleter
     from skmc.completers.auto import AutoCompleter as AutoCompleter
@@ -51,14 +44,161 @@ if TYPE_CHECKING:
     from skmc.completers.svt import SVTCompleter as SVTCompleter
     from skmc.completers.trees import TreesCompleter as TreesCompleter
     from skmc.completers.truncated import TNNRCompleter as TNNRCompleter
-else:
-    _MODULES = {**modules(), "candidates_for": "skmc.completers.auto"}
-    __all__ = [*_MODULES, "Cost", "Variant"]
+
+# The module of each completer, and what it is good for. A new one needs a line here and
+# one above.
+COMPLETERS = {
+    "AIRCompleter": (
+        "air",
+        "pictures, drug-target matrices, grouped ratings, small tables",
+    ),
+    "AutoCompleter": (
+        "auto",
+        "when you do not know which method to use; the lowest errors on tables",
+    ),
+    "AutoencoderCompleter": (
+        "autoencoder",
+        "many rows that depend nonlinearly on a few factors",
+    ),
+    "BayesianFactorizationCompleter": (
+        "bayesian",
+        "ratings, when accuracy is worth the time; nothing to tune",
+    ),
+    "BiBNNCompleter": ("bibranch", "a neural-network baseline"),
+    "BiharmonicCompleter": (
+        "biharmonic",
+        "pictures with scratches or scattered holes, in a second",
+    ),
+    "ChainedCompleter": (
+        "chained",
+        "draws of tables, whose variances and correlations are those of the data",
+    ),
+    "DMFCompleter": ("dmf", "matrices of low rank"),
+    "FactorizationCompleter": ("factorization", "ratings, new users"),
+    "GaussianCompleter": ("gaussian", "tables, in a second; how sure each cell is"),
+    "GradualNSRCompleter": (
+        "gradual_nsr",
+        "the published form of NSRCompleter, for comparisons",
+    ),
+    "GroupedCompleter": ("grouped", ""),
+    "IALMCompleter": ("ialm", "low rank without noise; nothing to tune"),
+    "KNNCompleter": ("knn", "many similar rows"),
+    "LinkedFactorizationCompleter": (
+        "linked",
+        "floors, ceilings, saturating sensors: link shows the learned function",
+    ),
+    "MeanCompleter": ("mean", "the baseline"),
+    "MixedCompleter": ("mixed", ""),
+    "NCARLCompleter": ("ncarl", "pictures with scattered holes, columns in groups"),
+    "NSRCompleter": ("nsr", "columns that each follow a different nonlinear function"),
+    "NonlocalCompleter": (
+        "nonlocal_groups",
+        "pictures in gray or color with any kind of hole, the most accurate on most",
+    ),
+    "PatchCNNCompleter": ("patch_cnn", "pictures, including large holes"),
+    "SNNCompleter": (
+        "snn",
+        "low rank with or without noise, pictures; nothing to tune",
+    ),
+    "SVDCompleter": ("svd", "a quick low-rank baseline"),
+    "SVTCompleter": (
+        "svt",
+        "low rank without noise, for large matrices of very low rank",
+    ),
+    "SeriesCompleter": ("series", ""),
+    "SoftImputeCompleter": ("soft_impute", "noisy data, dense or sparse"),
+    "TNNRCompleter": ("truncated", "pictures, matrices of low rank"),
+    "TreesCompleter": (
+        "trees",
+        "tables whose columns depend on each other nonlinearly, new rows",
+    ),
+}
+# Completers that work with another one.
+OUTER = "GroupedCompleter", "MixedCompleter", "SeriesCompleter"
+
+if not TYPE_CHECKING:
+    __all__ = [*COMPLETERS, "candidates_for", "Cost", "Variant"]
 
     def __getattr__(name: str) -> object:
-        from importlib import import_module
-
-        if name not in _MODULES:
+        if name not in COMPLETERS and name != "candidates_for":
             raise AttributeError(f"module 'skmc.completers' has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        module, _ = COMPLETERS.get(name, ("auto", ""))
+        found = getattr(import_module(f"skmc.completers.{module}"), name)
+        globals()[name] = found
         return found
+
+
+def completer_classes() -> list[type]:
+    """Import all completers.
+
+    Returns
+    -------
+    list of type
+        The classes, sorted by name.
+    """
+    return [
+        getattr(import_module(f"skmc.completers.{module}"), name)
+        for name, (module, _) in COMPLETERS.items()
+    ]
+
+
+def methods() -> list[str]:
+    """List the classes that complete a matrix by themselves.
+
+    Returns
+    -------
+    list of str
+        Names of the completers, except those that work with another one.
+    """
+    return [name for name in COMPLETERS if name not in OUTER]
+
+
+def name_of(title: str) -> str:
+    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
+
+    Parameters
+    ----------
+    title : str
+        Name of the class.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skmc.completers import name_of
+    >>> name_of("AIRCompleter"), name_of("PatchCNNCompleter")
+    ('air', 'patch-cnn')
+    """
+    stem = title.removesuffix("Completer")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
+
+
+def title_of(text: str) -> str:
+    """Find the name of a class by that of the method.
+
+    Parameters
+    ----------
+    text : str
+        Name of the method or class, for example "soft-impute" or "SoftImputeCompleter".
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        No method has this name; the message suggests a similar one.
+    """
+    titles = {title: name_of(title) for title in methods()}
+    plain = {name.replace("-", ""): title for title, name in titles.items()}
+    wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
+    if wanted not in plain:
+        near = difflib.get_close_matches(wanted, plain, 1)
+        hint = f"did you mean {titles[plain[near[0]]]!r}? " if near else ""
+        raise ValueError(
+            f"there is no method {text!r}; {hint}'skmc methods' lists them"
+        )
+    return plain[wanted]

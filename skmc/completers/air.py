@@ -17,7 +17,7 @@ from skmc.base import (
     EDGES,
     CompleterTags,
     IterativeCompleter,
-    fit_with_graphs,
+    TakesGraphs,
     laplacian_of,
 )
 from skmc.cells import Given, Observed
@@ -47,7 +47,7 @@ RANK = 10  # largest rank of the fill in which the first neighbors are found
 FILL_SWEEPS = 10
 
 
-class AIRCompleter(IterativeCompleter):
+class AIRCompleter(TakesGraphs, IterativeCompleter):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
     .. math::
@@ -173,8 +173,6 @@ class AIRCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
-    fit = fit_with_graphs
-    advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
     stacked = (Variant("AIR", after=LOW_RANK),)
     step_parameter = "lr"

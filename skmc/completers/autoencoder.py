@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Cells, Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
@@ -24,7 +24,7 @@ from skmc.terms import SquaredNorm
 GAIN = 0.3
 
 
-class AutoencoderCompleter(IterativeCompleter):
+class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     r"""Autoencoder of rows with missing cells (AEMC); with several hidden layers, DLMC.
 
     .. math::
@@ -119,8 +119,6 @@ class AutoencoderCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
-    fit = fit_weighted
-    advice = "many rows that depend nonlinearly on a few factors"
     cost = Cost(0.1, cells=3e-6, n_rows=0.002)
     step_parameter = "lr"
     may_underfit = True

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
@@ -18,7 +18,7 @@ from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
 
-class BiBNNCompleter(IterativeCompleter):
+class BiBNNCompleter(TakesWeights, IterativeCompleter):
     r"""Bi-branch network (BiBNN): one network for rows times one for columns.
 
     .. math::
@@ -99,8 +99,6 @@ class BiBNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.2)
-    fit = fit_weighted
-    advice = "a neural-network baseline"
     cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True

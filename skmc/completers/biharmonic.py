@@ -86,7 +86,6 @@ class BiharmonicCompleter(BaseCompleter):
         interpolates=True,
         unweighted="it interpolates the observed cells, whatever they weigh",
     )
-    advice = "pictures with scratches or scattered holes, in a second"
     cost = Cost(0.003, cells=7e-7, holes=3e-8)
     stacked = (Variant("biharmonic"),)
 

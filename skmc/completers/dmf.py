@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, fit_with_graphs, laplacian_of
+from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
 from skmc.cells import Container, Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import Cost, Variant
@@ -28,7 +28,7 @@ from skmc.terms import (
 )
 
 
-class DMFCompleter(IterativeCompleter):
+class DMFCompleter(TakesGraphs, IterativeCompleter):
     r"""Deep matrix factorization: plain (DMF), with total variation or with graphs.
 
     .. math::
@@ -123,8 +123,6 @@ class DMFCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
-    fit = fit_with_graphs
-    advice = "matrices of low rank"
     cost = Cost(0.05, svd=3e-7)
     stacked = (
         Variant(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
 from skmc.compatibility import Interval
 from skmc.completers.costs import Cost
@@ -34,7 +34,7 @@ TRIALS = 60  # largest number of trial steps in an epoch
 RAISE, RELAX = 2.0, 0.95  # factors of L: if it is too small, and after each epoch
 
 
-class GradualNSRCompleter(IterativeCompleter):
+class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     r"""Networks with nonsmooth regularization and gradual learning (DNN-NSR).
 
     The model is an autoencoder with hidden outputs :math:`z_i` and weights :math:`W_j`.
@@ -127,8 +127,6 @@ class GradualNSRCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.5)
-    fit = fit_weighted
-    advice = "the published form of NSRCompleter, for comparisons"
     cost = Cost(0.8, cells=0.0002)
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there

@@ -20,70 +20,6 @@ from skmc.tables import as_table, positions_of, raw_columns, with_tables
 Columns = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupMeans:
-    r"""Means of the columns in each group, shrunken towards those of all rows.
-
-    With :math:`n` cells of a group, whose mean is :math:`m_g`, and the mean :math:`m`
-    of all, it is :math:`m + (m_g - m) n / (n + v)`. The ratio v of the variances within
-    and between groups is that of the analysis of variance.
-
-    Parameters
-    ----------
-    sums, counts : dict of group to ndarray of shape (n_columns,)
-        Sums of the deviations from ``mean``, and numbers of observed cells.
-    mean, ratio : ndarray of shape (n_columns,)
-        Means of all rows, and variances within groups over those between them.
-    rows : set of (group, bytes)
-        Rows of the fit, whose own cells do not count in their means.
-    """
-
-    sums: dict[Hashable, np.ndarray]
-    counts: dict[Hashable, np.ndarray]
-    mean: np.ndarray
-    ratio: np.ndarray
-    rows: set[tuple[Hashable, bytes]]
-
-    @classmethod
-    def of(cls, cells: np.ndarray, groups: list[Hashable]) -> _GroupMeans:
-        """Find the means of cells, (n_rows, n_columns), NaN where missing."""
-        seen = ~np.isnan(cells)
-        mean = np.where(seen, cells, 0).sum(0) / seen.sum(0)
-        away = np.where(seen, cells - mean, 0.0)
-        names = list(dict.fromkeys(g for g in groups if g is not None))
-        number = {name: k for k, name in enumerate(names)}
-        own = np.array([number.get(g, -1) for g in groups])
-        known, shape = own >= 0, (len(names), cells.shape[1])
-        sums, counts, squares = (np.zeros(shape) for _ in range(3))
-        np.add.at(sums, own[known], away[known])
-        np.add.at(counts, own[known], seen[known])
-        np.add.at(squares, own[known], np.square(away[known]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = _variance_ratio(sums, counts, squares)
-        return cls(
-            dict(zip(names, sums, strict=True)),
-            dict(zip(names, counts, strict=True)),
-            mean,
-            ratio,
-            set(zip(groups, _keys(cells), strict=True)),
-        )
-
-    def around(self, cells: np.ndarray, groups: list[Hashable]) -> np.ndarray:
-        """The means of the other rows of the group of each row, (n_rows, n_columns).
-
-        Rows of an unknown group, and of none, have the means of all rows.
-        """
-        none = np.zeros(len(self.mean))
-        sums = np.array([self.sums.get(g, none) for g in groups])
-        counts = np.array([self.counts.get(g, none) for g in groups])
-        keys = zip(groups, _keys(cells), strict=True)
-        fitted = np.array([key in self.rows for key in keys])[:, None]
-        own = fitted & ~np.isnan(cells)
-        sums = sums - np.where(own, cells - self.mean, 0)
-        total = np.maximum(counts - own, 0) + self.ratio
-        return self.mean + sums / np.where(total > 0, total, 1)
-
-
 def _keys(cells: np.ndarray) -> list[bytes]:
     return [row.tobytes() for row in np.where(np.isnan(cells), np.nan, cells)]
 
@@ -383,3 +319,67 @@ class GroupedCompleter(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupMeans:
+    r"""Means of the columns in each group, shrunken towards those of all rows.
+
+    With :math:`n` cells of a group, whose mean is :math:`m_g`, and the mean :math:`m`
+    of all, it is :math:`m + (m_g - m) n / (n + v)`. The ratio v of the variances within
+    and between groups is that of the analysis of variance.
+
+    Parameters
+    ----------
+    sums, counts : dict of group to ndarray of shape (n_columns,)
+        Sums of the deviations from ``mean``, and numbers of observed cells.
+    mean, ratio : ndarray of shape (n_columns,)
+        Means of all rows, and variances within groups over those between them.
+    rows : set of (group, bytes)
+        Rows of the fit, whose own cells do not count in their means.
+    """
+
+    sums: dict[Hashable, np.ndarray]
+    counts: dict[Hashable, np.ndarray]
+    mean: np.ndarray
+    ratio: np.ndarray
+    rows: set[tuple[Hashable, bytes]]
+
+    @classmethod
+    def of(cls, cells: np.ndarray, groups: list[Hashable]) -> _GroupMeans:
+        """Find the means of cells, (n_rows, n_columns), NaN where missing."""
+        seen = ~np.isnan(cells)
+        mean = np.where(seen, cells, 0).sum(0) / seen.sum(0)
+        away = np.where(seen, cells - mean, 0.0)
+        names = list(dict.fromkeys(g for g in groups if g is not None))
+        number = {name: k for k, name in enumerate(names)}
+        own = np.array([number.get(g, -1) for g in groups])
+        known, shape = own >= 0, (len(names), cells.shape[1])
+        sums, counts, squares = (np.zeros(shape) for _ in range(3))
+        np.add.at(sums, own[known], away[known])
+        np.add.at(counts, own[known], seen[known])
+        np.add.at(squares, own[known], np.square(away[known]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = _variance_ratio(sums, counts, squares)
+        return cls(
+            dict(zip(names, sums, strict=True)),
+            dict(zip(names, counts, strict=True)),
+            mean,
+            ratio,
+            set(zip(groups, _keys(cells), strict=True)),
+        )
+
+    def around(self, cells: np.ndarray, groups: list[Hashable]) -> np.ndarray:
+        """The means of the other rows of the group of each row, (n_rows, n_columns).
+
+        Rows of an unknown group, and of none, have the means of all rows.
+        """
+        none = np.zeros(len(self.mean))
+        sums = np.array([self.sums.get(g, none) for g in groups])
+        counts = np.array([self.counts.get(g, none) for g in groups])
+        keys = zip(groups, _keys(cells), strict=True)
+        fitted = np.array([key in self.rows for key in keys])[:, None]
+        own = fitted & ~np.isnan(cells)
+        sums = sums - np.where(own, cells - self.mean, 0)
+        total = np.maximum(counts - own, 0) + self.ratio
+        return self.mean + sums / np.where(total > 0, total, 1)

@@ -76,7 +76,6 @@ class IALMCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    advice = "low rank without noise; nothing to tune"
     cost = Cost(0.03, svd=3e-8)
     stacked = (Variant("IALM"),)
     check_every = 5

@@ -15,8 +15,8 @@ from skmc.base import (
     CompleterTags,
     Completion,
     IterativeCompleter,
+    TakesWeights,
     Trials,
-    fit_weighted,
 )
 from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, choose_rank
@@ -42,7 +42,7 @@ class _LinkedDescent(Descent):
         return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
-class LinkedFactorizationCompleter(IterativeCompleter):
+class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     r"""Low-rank matrix transformed by one learned pointwise link function (ours).
 
     .. math::
@@ -126,8 +126,6 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
-    fit = fit_weighted
-    advice = "floors, ceilings, saturating sensors: link shows the learned function"
     cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")

@@ -14,9 +14,9 @@ from skmc.base import (
     Fitted,
     MoreCells,
     Outcome,
+    PartialFit,
     TakesBounds,
-    fit_weighted,
-    partial_fit,
+    TakesWeights,
 )
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import Container, Given, Observed, StoredEntries
@@ -54,7 +54,7 @@ class Means(Fitted):
         return np.where(empty, self.statistics.row_means[rows], means[cols])
 
 
-class MeanCompleter(TakesBounds):
+class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     """Fill each missing cell with the mean of its column's observed cells.
 
     With ``cell_weight`` in `fit`, these are weighted means.
@@ -87,10 +87,7 @@ class MeanCompleter(TakesBounds):
     """
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
-    fit = fit_weighted
-    partial_fit = partial_fit
     storages: ClassVar[dict] = {Observed: None, BlockObserved: None, ChunkedRows: None}
-    advice = "the baseline"
     cost = Cost(0.001, cells=4e-8)
     stacked = (Variant("means"),)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Annotated, Any, cast
@@ -18,17 +19,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, Estimator, Limits
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
-from skmc.completers import _mixed_answers as answers
-from skmc.completers._calibrations import calibrations_of
 from skmc.completers.auto import AutoCompleter
-from skmc.completers.auto._fit import WRITING
+from skmc.completers.auto.completer import WRITING
 from skmc.loop import FitTasks, time_limit
+from skmc.parameters import Seed
+from skmc.stacking import calibration
 from skmc.tables import (
     Calibration,
     Source,
     as_table,
+    errors,
     indicator_for,
-    kept_columns,
     matrix_weights,
     read_table_weights,
     table_for,
@@ -39,6 +40,25 @@ from skmc.tables import (
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 Columns = Values | str | int | slice | Callable[[Any], Any]
+KINDS = ("numeric", "ordinal", "categorical", "date")
+PARTS = 5  # of the cells of categories
+ENOUGH = 100  # held-out cells of each category, for which no further fit is made
+
+
+def _inner_has(name: str) -> Callable[[MixedCompleter], bool]:
+    """Make a check whether the completer of a `MixedCompleter` has a method."""
+
+    def check(self: MixedCompleter) -> bool:
+        inner = getattr(self, "completer_", self.completer)
+        getattr(AutoCompleter if inner is None else inner, name)  # or AttributeError
+        return True
+
+    return check
+
+
+def _has_categories(self: MixedCompleter) -> bool:
+    """Check that the table of the fit has columns of categories, if it was a table."""
+    return getattr(self, "categories_", None) != {}
 
 
 class MixedCompleter(Estimator):
@@ -244,7 +264,7 @@ default=numpy.nan
             calibrations = None
             if not isinstance(completer, AutoCompleter):  # which has its own
                 again = table.completer_of(completer)
-                calibrations = calibrations_of(again, completer, source, weights)
+                calibrations = _calibrations_of(again, completer, source, weights)
         self.indicator_ = None
         if self.add_indicator:
             self.indicator_ = indicator_for(X, table.marks)
@@ -270,18 +290,172 @@ default=numpy.nan
         source = self._source(X)
         matrix = self._completed(source.matrix)
         completed = source.completed(self._table.decode(matrix))
-        completed = safe_indexing(completed, kept_columns(self, self._table), axis=1)
+        completed = safe_indexing(
+            completed, self._table.kept_columns(self.keep_empty_features), axis=1
+        )
         if not self.add_indicator:
             return completed
         parts = source.X, self.indicator_, super().get_feature_names_out()
         return with_indicator(completed, *parts, self._table.marks)
 
-    predict_std = available_if(answers.inner_has("predict_std"))(answers.predict_std)
-    predict_interval = available_if(answers.inner_has("predict_interval"))(
-        answers.predict_interval
-    )
-    sample = available_if(answers.inner_has("sample"))(answers.sample)
-    predict_proba = available_if(answers.has_categories)(answers.predict_proba)
+    @available_if(_inner_has("predict_std"))
+    def predict_std(self, X: Container) -> Any:
+        """Standard deviation of the cells that `transform` returns.
+
+        This method is available if the completer has ``predict_std``.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+
+        Returns
+        -------
+        DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+            0 in observed cells. Numbers have the units of their columns, ordered levels
+            those of their positions; dates are `datetime.timedelta`. NaN in columns of
+            categories, see `predict_proba`, and in columns that are not completed.
+        """
+        source = self._source(X)
+        return source.deviations(self.completer_.predict_std(source.matrix))
+
+    @available_if(_inner_has("predict_interval"))
+    def predict_interval(self, X: Container, level: float = 0.9) -> tuple[Any, Any]:
+        """Intervals that contain a share ``level`` of the missing cells.
+
+        This method is available if the completer has ``predict_interval``, which states
+        the average over which the share holds.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+        level : float in (0, 1), default=0.9
+            Share of the missing cells.
+
+        Returns
+        -------
+        low : DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+        high : DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+            The interval of an observed cell is its value. Missing categories stay
+            missing. Bounds are rounded and clipped like the completion.
+        """
+        source = self._source(X)
+        bounds = self.completer_.predict_interval(source.matrix, level)
+        low, high = (_written(source, bound) for bound in bounds)
+        return low, high
+
+    @available_if(_inner_has("sample"))
+    def sample(
+        self,
+        X: Container,
+        n_samples: int = 1,
+        random_state: Seed = None,
+    ) -> list[Any]:
+        """Draw the missing cells from their distribution given the observed ones.
+
+        This method is available if the completer has ``sample``.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+        n_samples : int >= 1, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Source of random numbers.
+
+        Returns
+        -------
+        list of DataFrame of the same kind, or of ndarray, each of shape \
+(n_samples, n_features)
+            Observed cells are unchanged. Draws are rounded and clipped like the
+            completion. A missing category is the one with the largest drawn score;
+            `skmc.ChainedCompleter` and `skmc.TreesCompleter` draw it from the observed
+            categories of similar rows, and `skmc.AutoCompleter` by its probabilities.
+        """
+        source = self._source(X)
+        draws = self.completer_.sample(source.matrix, n_samples, random_state)
+        return [source.completed(source.table.decode(draw)) for draw in draws]
+
+    @available_if(_has_categories)
+    def predict_proba(self, X: Container) -> dict[Any, np.ndarray]:
+        """Estimate the probabilities of the categories.
+
+        This method is available if the table of the fit has columns of categories. The
+        completer estimates the expectations of the columns that represent a category.
+        The nearest numbers that are at least 0 and sum to one are calibrated: their
+        ratios to the shares of the categories are raised to a power, and the result is
+        mixed with the shares. For each column, the power and the weight of the shares
+        maximize the log score on held-out cells: where nothing explains a category, its
+        probabilities are near the shares.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+
+        Returns
+        -------
+        dict of column to ndarray of shape (n_samples, n_categories)
+            Probabilities for each column of categories, by name, or by position if
+            ``X`` has no names, in the order of ``categories_``. The largest probability
+            is that of the category that `transform` returns. An observed category has
+            the probability 1; the row of an observed value that is not a category is
+            NaN.
+        """
+        source = self._source(X)
+        return source.probabilities(self._completed(source.matrix))
+
+    def score(self, X: Container, y: object = None) -> float:
+        """Return the negative mean error of cells; higher is better.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Table, as for `error_by_type`.
+        y : container of X's shape, optional
+            Truth, as for `error_by_type`.
+
+        Returns
+        -------
+        float
+            Negative mean over all compared cells of any kind.
+        """
+        return -float(np.nanmean(self._errors(X, y)))
+
+    def error_by_type(self, X: Container, y: object = None) -> dict[str, float]:
+        """Return the mean errors of numeric, ordinal, categorical and date cells.
+
+        The error of a number or date is absolute, relative to the range of its column
+        in `fit`. The error of a level is the distance in levels, relative to the
+        largest possible distance. The error of a category is 1 if it is wrong.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Table to complete.
+        y : container of X's shape, optional
+            Truth. Cells that are missing in ``X`` and known in ``y`` are compared.
+            Without ``y``, a fifth of each row's observed cells is hidden (the same
+            cells each time), completed and compared; this is optimistic for rows of
+            the fit. A one-dimensional ``y`` is the target of a pipeline and ignored.
+
+        Returns
+        -------
+        dict
+            Mean error for each of "numeric", "ordinal", "categorical" and "date" that
+            occurs in the table. NaN if no cell of that kind can be compared.
+        """
+        errors = self._errors(X, y)
+        kinds = np.array(self.kinds_, object)
+        found = {}
+        for kind in KINDS:
+            chosen = errors[:, kinds == kind]
+            if chosen.size:
+                some = not np.isnan(chosen).all()
+                found[kind] = float(np.nanmean(chosen)) if some else np.nan
+        return found
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -300,7 +474,9 @@ default=numpy.nan
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        return self._with_flags(names, names[kept_columns(self, self._table)])
+        return self._with_flags(
+            names, names[self._table.kept_columns(self.keep_empty_features)]
+        )
 
     def _completed(self, matrix: np.ndarray) -> np.ndarray:
         """Complete the matrix that represents a table."""
@@ -315,8 +491,9 @@ default=numpy.nan
         validate_data(self, X, reset=False, skip_check_array=True)
         return Source.of(self._table, X)
 
-    score = answers.score
-    error_by_type = answers.error_by_type
+    def _errors(self, X: Container, y: object) -> np.ndarray:
+        """Errors of the compared cells; NaN elsewhere."""
+        return errors(self._source(X), y, self._completed)
 
     def _fit_summary(self) -> dict[str, str]:
         count = Counter(kind or "left unchanged" for kind in self.kinds_)
@@ -325,3 +502,68 @@ default=numpy.nan
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
+
+
+def _written(source: Source, matrix: np.ndarray) -> Any:
+    """The table of a matrix, in which missing categories stay missing."""
+    return source.completed(source.table.decode(matrix), only_measured=True)
+
+
+def _calibrations_of(
+    completer: Any, fitted: Any, source: Source, weights: np.ndarray | None
+) -> list[Calibration]:
+    """Choose the calibration of each column of categories.
+
+    ``completer`` is unfitted; ``fitted`` is the same one, fitted to all cells.
+    """
+    table, found = source.table, []
+    held_out = list(_held_out(completer, fitted, source, weights))
+    chosen = [k for k, kind in enumerate(table.kinds) if kind == "categorical"]
+    for k, (columns, category) in zip(chosen, table.categories, strict=True):
+        parts = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
+        rows = np.concatenate(parts)
+        blocks = [
+            completed[np.ix_(part, columns)]
+            for part, (_, completed) in zip(parts, held_out, strict=True)
+        ]
+        proba = category.probabilities(np.concatenate(blocks))
+        true = source.numbers[rows, k].astype(int)
+        counts = None if weights is None else weights[rows, k]
+        found.append(calibration(proba, true, category.shares, counts))
+    return found
+
+
+def _held_out(
+    completer: Any, fitted: Any, source: Source, weights: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Hidden cells of categories, and the completed matrix.
+
+    A fifth of the cells is hidden from another fit, and so on until a hundred cells of
+    each category have been held out. If models of other rows predict the rows of a fit,
+    no other fit is needed, and all cells are held out, a fifth at a time.
+    """
+    table, numbers = source.table, source.numbers
+    if not table.categories:
+        return
+    matrix, known = source.matrix, {}
+    if weights is not None:
+        known["cell_weight"] = matrix_weights(table, weights)
+    seen = ~np.isnan(numbers)
+    categorical = np.array([kind == "categorical" for kind in table.kinds])
+    part = np.random.RandomState(0).randint(PARTS, size=numbers.shape)
+    out_of_bag = getattr(fitted, "_out_of_bag", False)
+    n_hidden = np.zeros(categorical.sum(), int)
+    for number in range(PARTS):
+        if not out_of_bag and n_hidden.min() >= ENOUGH:
+            break
+        hidden = seen & categorical & (part == number)
+        hidden[~(seen & ~hidden).any(1)] = False  # not all cells of a row
+        n_hidden += hidden[:, categorical].sum(0)
+        rest = table.encode(np.where(hidden, np.nan, numbers))
+        if out_of_bag:
+            gone = np.isnan(rest) & ~np.isnan(matrix)
+            yield hidden, fitted._fitted.without(matrix, gone)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those of the fit to all cells suffice
+                yield hidden, completer.fit(rest, **known).transform(rest)

@@ -127,7 +127,6 @@ class NCARLCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it keeps the observed cells, whatever they weigh",
     )
-    advice = "pictures with scattered holes, columns in groups"
     cost = Cost(0.04, svd=1e-7)
     stacked = (Variant("NCARL"),)
     check_every = 1  # a step costs far more than a check

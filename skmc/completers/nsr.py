@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
@@ -27,7 +27,7 @@ DECODER_WEIGHTS = (32.0, 8.0, 2.0)
 TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a weight
 
 
-class NSRCompleter(IterativeCompleter):
+class NSRCompleter(TakesWeights, IterativeCompleter):
     r"""A network with few weights for each column and a linear skip connection.
 
     The network has one wide layer, :math:`f(x) = \tanh(c W + b) D + c S + a` with the
@@ -118,8 +118,6 @@ class NSRCompleter(IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
-    fit = fit_weighted
-    advice = "columns that each follow a different nonlinear function"
     cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")

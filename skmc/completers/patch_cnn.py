@@ -19,8 +19,8 @@ from skmc.base import (
     CompleterTags,
     Completion,
     IterativeCompleter,
+    TakesWeights,
     Trials,
-    fit_weighted,
 )
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval
@@ -42,7 +42,7 @@ WARM = 0.08  # share of the horizon in which the learning rate grows
 SAMPLE = 4096  # number of cells whose patches are counted
 
 
-class PatchCNNCompleter(IterativeCompleter):
+class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     r"""Convolutional network that predicts each cell from the patch around it (PNMC).
 
     .. math::
@@ -144,8 +144,6 @@ class PatchCNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
-    fit = fit_weighted
-    advice = "pictures, including large holes"
     cost = Cost(0.06, cells=0.0001)
     stacked = (Variant("patch CNN", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"

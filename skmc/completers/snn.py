@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
@@ -17,7 +17,7 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
 
-class SNNCompleter(IterativeCompleter):
+class SNNCompleter(TakesWeights, IterativeCompleter):
     r"""Spectral neural network (SNN): activations act on singular values.
 
     .. math::
@@ -103,8 +103,6 @@ class SNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
-    fit = fit_weighted
-    advice = "low rank with or without noise, pictures; nothing to tune"
     cost = Cost(0.3, svd=3e-7, n_rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True

@@ -15,8 +15,8 @@ from skmc.base import (
     CompleterTags,
     FittedFactors,
     IterativeCompleter,
+    TakesWeights,
     Trials,
-    fit_weighted,
 )
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
@@ -43,7 +43,7 @@ STEPS = 200  # most steps of conjugate gradients
 Sides = Literal["both", "rows", "columns"]
 
 
-class SoftImputeCompleter(IterativeCompleter):
+class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     r"""Low-rank completion with a nuclear-norm penalty; ratings are never made dense.
 
     .. math::
@@ -144,10 +144,8 @@ class SoftImputeCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    advice = "noisy data, dense or sparse"
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute", after=LOW_RANK),)
-    fit = fit_weighted
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 5
 

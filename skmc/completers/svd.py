@@ -14,11 +14,11 @@ from skmc.base import (
     Fitted,
     IterativeCompleter,
     MoreCells,
+    PartialFit,
     RowsOnly,
     ScaledRows,
+    TakesWeights,
     Trials,
-    fit_weighted,
-    partial_fit,
 )
 from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Cells, Given, Observed, SparseObserved
@@ -44,7 +44,7 @@ def _chunked(data: ChunkedRows, params: Params) -> Solver:
     return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
 
 
-class SVDCompleter(IterativeCompleter):
+class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
     .. math::
@@ -125,10 +125,7 @@ class SVDCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
-    advice = "a quick low-rank baseline"
     cost = Cost(0.03, cells=6e-6)
-    fit = fit_weighted
-    partial_fit = partial_fit
     storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
     stacked = (Variant("SVD"),)
 

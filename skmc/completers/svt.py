@@ -84,7 +84,6 @@ class SVTCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    advice = "low rank without noise, for large matrices of very low rank"
     cost = Cost(0.05, svd=1e-7)
     check_every = 5
     centre = False

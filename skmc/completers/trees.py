@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, field
-from typing import Annotated, Literal
+import time
+from dataclasses import KW_ONLY, dataclass, field
+from math import inf
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.tree import ExtraTreeRegressor
+from sklearn.utils import gen_batches
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.base import CompleterTags, Outcome, TakesBounds, limit_of, sample
-from skmc.cells import Given, Priors
+from skmc.base import CompleterTags, Fitted, Outcome, Samples, TakesBounds, limit_of
+from skmc.cells import Container, Given, Priors, Scaling
 from skmc.compatibility import HasMethods
-from skmc.completers._forests import (
-    FOLDS,
-    MAX_SAMPLES,
-    Models,
-    Plan,
-    Regressor,
-    predict,
-    train,
-)
-from skmc.completers._tree_rows import (
-    FittedTrees,
-    TreeRows,
-    expected,
-    filled,
-    scaled,
-)
-from skmc.completers._units import undone
+from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
+from skmc.completers._units import standardized, undone
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian import GaussianCompleter
-from skmc.linalg import memory_of, seed_of
+from skmc.linalg import memory_of, seed_of, threads_for, work_of
 from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, Positive, Seed, Workers
 
+FOLDS = 5  # of rows; each tree is trained without one of them
+MAX_SAMPLES = 10_000  # rows that a tree is trained on
+ROWS_AT_ONCE = 1024  # number of rows that traverse the trees together
 BYTES_PER_NODE = 21
+
+Models = list["_Forest | _FittedRegressor"]
+
+
+class Regressor(Protocol):
+    """A regressor of scikit-learn."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> object: ...
+    def predict(self, X: np.ndarray) -> np.ndarray: ...
 
 
 def _has_leaves(completer: TreesCompleter) -> bool:
@@ -45,7 +51,7 @@ def _has_leaves(completer: TreesCompleter) -> bool:
     return True
 
 
-class TreesCompleter(TakesBounds):
+class TreesCompleter(Samples, TakesBounds):
     r"""Predict each column from the others by trees that handle missing values.
 
     For each column, an ensemble of regression trees is trained on the rows in which
@@ -146,7 +152,6 @@ class TreesCompleter(TakesBounds):
     completer_tags = CompleterTags(
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
     )
-    advice = "tables whose columns depend on each other nonlinearly, new rows"
     cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
         Variant(
@@ -177,8 +182,6 @@ class TreesCompleter(TakesBounds):
 
     n_iter_: int = field(init=False)
 
-    sample = available_if(_has_leaves)(sample)
-
     @property
     def _out_of_bag(self) -> bool:
         """Whether cells of fitted rows are predicted by models of other rows.
@@ -186,6 +189,12 @@ class TreesCompleter(TakesBounds):
         The linear model has seen all rows.
         """
         return self.estimator == "extra_trees" and not self.linear
+
+    @available_if(_has_leaves)
+    def sample(
+        self, X: Container, n_samples: int = 1, random_state: Seed = None
+    ) -> Any:
+        return super().sample(X, n_samples, random_state)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
@@ -196,7 +205,7 @@ class TreesCompleter(TakesBounds):
     def _fit_rounds(self, given: Given, tasks: FitTasks) -> Outcome:
         cells, priors = given.matrix, given.statistics
         scaling = given.data.to(torch.float64).scaling_of("columns")
-        X = scaled(cells, scaling)
+        X = _scaled(cells, scaling)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
         own = np.arange(len(cells))
@@ -206,20 +215,20 @@ class TreesCompleter(TakesBounds):
             gaussian._first_columns = self._first_columns
             linear = gaussian.fit(cells)._fitted
         first = self._first_of_cells(len(varies))
-        plan = Plan.of(X, varies, first, self.estimator == "extra_trees")
-        start = whole = expected(cells, scaling, linear)
+        plan = _Plan.of(X, varies, first, self.estimator == "extra_trees")
+        start = whole = _expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         rounds: list[Models] = []
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = train(self, targets, inputs, plan, rng, tasks)
+            models, interrupted = self._train(targets, inputs, plan, rng, tasks)
             n_trained = sum(len(model.predicted) for model in models)
             advice = self._out_of_time(len(rounds), n_trained, plan.n_cols)
             late = advice is not None and n_trained < plan.n_cols
             if rounds and (interrupted or late):
                 break
-            values_now = start + predict(models, inputs, own)
-            completed = filled(X, values_now)
+            values_now = start + _predicted(models, inputs, own)
+            completed = _filled(X, values_now)
             if rounds:
                 change = float(np.square(completed - inputs).sum(dtype=float))
                 if change >= last:
@@ -228,13 +237,75 @@ class TreesCompleter(TakesBounds):
             rounds.append(models)
             whole, inputs = values_now, completed
         completion = priors.fill(cells, undone(whole, scaling)).astype(cells.dtype)
-        rows = TreeRows(rounds, scaling, linear)
+        rows = _TreeRows(rounds, scaling, linear)
         return Outcome(
             FittedTrees(priors, completion, RowIndex(cells), rows),
             {"n_iter_": len(rounds)},
             advice=advice,
             interrupted=interrupted,
         )
+
+    def _train(
+        self,
+        X: np.ndarray,
+        inputs: np.ndarray,
+        plan: _Plan,
+        rng: np.random.RandomState,
+        tasks: FitTasks,
+    ) -> tuple[Models, bool]:
+        """Train all models of a plan; return whether a user interrupted.
+
+        Those that would begin after the time limit are left out, except for the first.
+        """
+        end = time.perf_counter() + seconds_left()  # workers cannot read the limit
+        seeds = rng.randint(2**31, size=len(X.T))
+        # Each tree is a pass over the inputs. The work of other regressors is unknown.
+        passes = self.n_estimators if isinstance(self.estimator, str) else inf
+        alone = effective_n_jobs(self.n_jobs) == 1  # each worker has one thread
+        work = passes * work_of(inputs.size) if alone else 0
+
+        def trained(number: int) -> _Forest | _FittedRegressor | None:
+            if time.perf_counter() >= end and number:
+                return None
+            cols, others = plan.predicted[number], plan.inputs[number]
+            y, seed = X[:, cols], seeds[cols[0]]
+            with threads_for(work):
+                if self.estimator == "extra_trees":
+                    rng, n_trees = np.random.RandomState(seed), self.n_estimators
+                    return _Forest.grown(inputs, y, cols, others, n_trees, rng)
+                seen = ~np.isnan(y[:, 0])
+                others = others[_varies(inputs[np.ix_(seen, others)])]
+                regressor = self._regressor(int(seed))
+                if not len(others):
+                    regressor = DummyRegressor()
+                regressor.fit(inputs[np.ix_(seen, others)], y[seen, 0])
+                return _FittedRegressor(regressor, cols, others)
+
+        models: Models = []
+        try:
+            workers = Parallel(self.n_jobs, prefer="threads", return_as="generator")
+            found = workers(delayed(trained)(k) for k in range(len(plan.predicted)))
+            for cols, model in zip(plan.predicted, found, strict=True):
+                if model is not None:
+                    models.append(model)
+                for _ in cols:
+                    tasks.done("column")
+        except KeyboardInterrupt:
+            return models, True
+        return models, False
+
+    def _regressor(self, seed: int) -> Any:
+        if self.estimator == "boosting":
+            return HistGradientBoostingRegressor(
+                max_iter=self.n_estimators, random_state=seed
+            )
+        regressor = clone(self.estimator)
+        free = [
+            name
+            for name, value in regressor.get_params().items()
+            if name.endswith("random_state") and value is None
+        ]
+        return regressor.set_params(**dict.fromkeys(free, seed))
 
     def _out_of_time(self, n_rounds: int, n_trained: int, n_cols: int) -> str | None:
         """Make a warning if ``max_time`` has passed in a round before its end."""
@@ -264,3 +335,217 @@ class TreesCompleter(TakesBounds):
                 f"{size / 2**30:.0f} GiB. Use estimator='boosting', fewer "
                 "n_estimators, or FactorizationCompleter."
             )
+
+
+@dataclass(eq=False)
+class _TreeRows:
+    """Rounds of models that complete rows one after the other.
+
+    Parameters
+    ----------
+    rounds : list of list
+        Models of each round.
+    scaling : Scaling
+        Scaling of the fit.
+    linear : Fitted or None, default=None
+        Linear model, whose residuals the models predict.
+    """
+
+    rounds: list[Models]
+    scaling: Scaling
+    linear: Fitted | None = None
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return self.predict(cells, np.full(len(cells), -1))
+
+    def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Complete rows; ``own`` are their positions in the fitted matrix."""
+        X = inputs = _scaled(cells, self.scaling)
+        start = whole = _expected(cells, self.scaling, self.linear)
+        for models in self.rounds:
+            whole = start + _predicted(models, inputs, own)
+            inputs = _filled(X, whole)
+        return undone(whole, self.scaling)
+
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw missing cells column by column, each given those drawn before.
+
+        The columns that represent a category are drawn together.
+        """
+        X = _scaled(cells, self.scaling)
+        models = cast("list[_Forest]", self.rounds[0] if self.rounds else [])
+        drawn = np.repeat(X[None], n_samples, 0)
+        known = np.repeat(cells[None], n_samples, 0)
+        for model in sorted(models, key=lambda m: np.isnan(X[:, m.predicted[0]]).sum()):
+            cols = model.predicted
+            rows = np.flatnonzero(np.isnan(X[:, cols[0]]))
+            values = model.draw(drawn[:, rows], rng)
+            given = known[:, rows].reshape(-1, cells.shape[1])
+            linear = _expected(given, self.scaling, self.linear)[:, cols]
+            at = (slice(None), rows[:, None], cols)
+            drawn[at] = values + linear.reshape(values.shape)
+            known[at] = undone(drawn[:, rows], self.scaling)[..., cols]
+        return undone(np.nan_to_num(drawn), self.scaling)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The columns that each model predicts, and those that it may use.
+
+    Parameters
+    ----------
+    predicted : list of ndarray
+        Columns of each model.
+    inputs : list of ndarray
+        Other columns, without those that represent the same cell of a table: these are
+        missing where the predicted ones are.
+    """
+
+    predicted: list[np.ndarray]
+    inputs: list[np.ndarray]
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, varies: np.ndarray, first: np.ndarray, together: bool
+    ) -> _Plan:
+        """Plan the models of varying columns; columns without inputs get none.
+
+        ``X`` has standardized cells, by whose correlations inputs are chosen.
+        ``first`` is, for each column, the first one of the same cell. With
+        ``together``, a model predicts all columns of a cell.
+        """
+        used = np.flatnonzero(varies)
+        label = first if together else np.arange(len(first))
+        predicted = [used[label[used] == k] for k in np.unique(label[used])]
+        inputs = [used[first[used] != first[cols[0]]] for cols in predicted]
+        pairs = [pair for pair in zip(predicted, inputs, strict=True) if len(pair[1])]
+        predicted = [pair[0] for pair in pairs]
+        return cls(
+            predicted, most_correlated(X, predicted, [pair[1] for pair in pairs])
+        )
+
+    @property
+    def n_cols(self) -> int:
+        """Number of columns that are predicted."""
+        return sum(map(len, self.predicted))
+
+
+@dataclass(frozen=True)
+class _Forest(Trees):
+    """An ensemble, and the rows on which each of its trees was trained.
+
+    It predicts one column, or all columns that represent a category, whose trees have a
+    value of each of them in a leaf.
+    """
+
+    predicted: np.ndarray  # (q,), columns
+    values: np.ndarray | None  # (n_nodes, q), of leaves; None is the thresholds
+    in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
+
+    @classmethod
+    def grown(
+        cls,
+        X: np.ndarray,
+        y: np.ndarray,
+        predicted: np.ndarray,
+        cols: np.ndarray,
+        n_estimators: int,
+        rng: np.random.RandomState,
+    ) -> _Forest:
+        """Train each tree on the rows in which ``y`` is observed, without one fold."""
+        rows = rng.permutation(np.flatnonzero(~np.isnan(y[:, 0])))
+        n_folds = min(FOLDS, n_estimators, len(rows))
+        trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
+        y = on_grid(y)
+        for number, bag in enumerate(in_bag):
+            out = np.arange(len(rows)) % n_folds == number % n_folds
+            kept = rows if n_folds == 1 else rows[~out]
+            if len(kept) > MAX_SAMPLES:
+                kept = rng.choice(kept, MAX_SAMPLES, replace=False)
+            tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
+            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
+            bag[kept] = True
+        in_bag, values = np.packbits(in_bag, axis=1), None
+        if len(predicted) > 1:
+            values = np.concatenate([tree.value[:, :, 0] for tree in trees])
+        arrays = cls.arrays_of(trees, cols)
+        return cls(**arrays, predicted=predicted, values=values, in_bag=in_bag)
+
+    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Average the trees; for fitted rows, the trees that were not trained on them.
+
+        ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
+        If all trees were trained on a row, all of them are averaged.
+        """
+        parts = gen_batches(len(X), ROWS_AT_ONCE)
+        return np.concatenate([self._predict(X[part], own[part]) for part in parts])
+
+    def draw(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """The value of a random tree for each row; ``X`` is (n_draws, n_rows, n_cols).
+
+        A leaf holds the rows that no split separates, mostly a single one.
+        """
+        roots = self.roots[rng.randint(len(self.roots), size=X.shape[:2])]
+        return self._leaf_values(self.leaves(X, roots))
+
+    def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
+        node = self.leaves(X)
+        seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
+        votes = (seen == 0) | (own < 0)
+        votes |= ~votes.any(0)
+        total = (self._leaf_values(node) * votes[..., None]).sum(0)
+        return total / votes.sum(0)[:, None]
+
+    def _leaf_values(self, node: np.ndarray) -> np.ndarray:
+        if self.values is None:
+            return self.thresholds[node][..., None]
+        return self.values[node]
+
+
+@dataclass(frozen=True)
+class _FittedRegressor:
+    """A fitted regressor and the columns that it was trained on."""
+
+    regressor: Any
+    predicted: np.ndarray  # (1,)
+    cols: np.ndarray
+
+    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
+        return self.regressor.predict(X[:, self.cols])[:, None]
+
+
+def _predicted(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Predict every cell; columns without a model get zero, the mean."""
+    whole = np.zeros(inputs.shape)
+    for model in models:
+        whole[:, model.predicted] = model.predict(inputs, own)
+    return whole
+
+
+def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
+    """Standardized cells in the precision of scikit-learn's trees."""
+    return single(standardized(cells.astype(float), scaling))
+
+
+def _expected(cells: np.ndarray, scaling: Scaling, linear: Fitted | None) -> np.ndarray:
+    """Standardized predictions of the linear model; without one, the means, zero."""
+    if linear is None:
+        return np.zeros(cells.shape)
+    values = linear.predict(cells, everywhere=True).astype(float)
+    return _scaled(values, scaling).astype(float)
+
+
+def _filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(X), whole, X).astype(np.float32)
+
+
+def _varies(X: np.ndarray) -> np.ndarray:
+    """Find columns with two different values, of which NaN is one.
+
+    Some regressors raise errors for the others.
+    """
+    nan = np.isnan(X)
+    differ = np.fmax.reduce(X, 0) > np.fmin.reduce(X, 0)
+    return differ | (nan.any(0) & ~nan.all(0))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.completers.costs import Cost, Variant
@@ -27,7 +27,7 @@ from skmc.solvers import (
 TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
-class TNNRCompleter(IterativeCompleter):
+class TNNRCompleter(TakesWeights, IterativeCompleter):
     r"""Truncated nuclear norm regularization (TNNR): large values are not penalized.
 
     .. math::
@@ -119,8 +119,6 @@ class TNNRCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
-    fit = fit_weighted
-    advice = "pictures, matrices of low rank"
     cost = Cost(0.08, svd=4e-7)
     stacked = (Variant("TNNR"),)
 

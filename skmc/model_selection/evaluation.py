@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import joblib
 from joblib.parallel import (
@@ -18,15 +18,16 @@ from joblib.parallel import (
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.compatibility import insert_error_scores, warn_or_raise_about_fit_failures
+from skmc.compatibility import (
+    BaseSearchCV,
+    insert_error_scores,
+    warn_or_raise_about_fit_failures,
+)
 from skmc.linalg import threads_shared_by
 from skmc.model_selection.batch import BatchedFit
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.grouping import batches_of, grouped, on_cpu
 from skmc.model_selection.running import resume_batch, run_batch
-
-if TYPE_CHECKING:
-    from skmc.model_selection.search import BatchedSearch
 
 # Backends of joblib whose workers run on this machine.
 LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
@@ -39,13 +40,13 @@ class Evaluation:
 
     Parameters
     ----------
-    search : BatchedSearch
+    search : BaseSearchCV
         Search that calls it.
     folds : Folds
         Data and folds of the search.
     """
 
-    def __init__(self, search: BatchedSearch, folds: Folds):
+    def __init__(self, search: BaseSearchCV, folds: Folds):
         self.search, self.folds = search, folds
         self.params: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []

@@ -61,8 +61,8 @@ def save(completer: Completer, path: str | os.PathLike) -> None:
     """
     if not isinstance(completer, COMPLETERS):
         raise TypeError(
-            f"save stores completers, got {type(completer).__name__}. Of a pipeline or "
-            "a search, save the completer alone."
+            f"save stores completers, got {type(completer).__name__}. Store a pipeline "
+            "or a search by skops.io.dump, or save the completer in it."
         )
     files.write(path, "completer", completer, omit=HOOKS)
 

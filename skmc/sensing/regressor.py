@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from skmc.base import (
+    FitSummary,
     diverged,
-    fit_html,
-    fit_summary,
     out_of_time,
     record,
     unfinished,
@@ -48,7 +47,7 @@ SLOW = 1e-2
 
 @constrained
 @dataclass(eq=False, repr=False)
-class BaseSensingRegressor(RegressorMixin, BaseEstimator):
+class BaseSensingRegressor(FitSummary, RegressorMixin, BaseEstimator):
     """Base class that reads measurements and predicts others, without an intercept.
 
     Subclasses define `_recover`.
@@ -63,8 +62,6 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
 
     # Exact methods compute in double precision, and return that of the data.
     in_double: ClassVar[bool] = True
-    _fit_summary = fit_summary
-    _get_fitted_attr_html = fit_html
     _doc_link_module = "skmc"
     _doc_link_template = property(page_of_class)
 

@@ -1,12 +1,18 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.tables.date_formats import DateFormat
-from skmc.tables.doubts import MISSING_WORDS, doubtful_number, doubtful_word
+from skmc.tables.doubts import (
+    MISSING_WORDS,
+    doubtful_number,
+    doubtful_word,
+    warn_of_columns,
+)
 from skmc.tables.errors import errors
 from skmc.tables.frames import (
     as_table,
     column_of,
     filled,
+    has_words,
     position_of,
     positions_of,
     raw_columns,
@@ -21,9 +27,3 @@ from skmc.tables.raw_column import RawColumn
 from skmc.tables.reading import matrix_weights, read_table_weights, table_for
 from skmc.tables.source import Source, numeric_deviations
 from skmc.tables.table import Table
-from skmc.tables.takes_tables import (
-    TakesTables,
-    has_words,
-    kept_columns,
-    warn_of_columns,
-)

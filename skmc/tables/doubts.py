@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from skmc.base import KeepsEmpty, warn_of_empty_columns, warn_user
+from skmc.cells import Container
 from skmc.tables.column import Floats
+from skmc.tables.frames import raw_columns
+from skmc.tables.table import Table
 
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
@@ -17,6 +23,73 @@ MISSING_WORDS = frozenset(
         *("nan", "null"),
     }
 )
+
+
+def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
+    """Warn about columns that are not completed, and about doubtful cells.
+
+    Parameters
+    ----------
+    completer : completer
+        Completer whose ``keep_empty_features`` says whether empty columns are kept.
+    X : DataFrame or ndarray
+        Data of the table.
+    table : Table
+        Description of the table.
+
+    Raises
+    ------
+    ValueError
+        There is no column to complete.
+    """
+    names = list(getattr(X, "columns", range(X.shape[1])))
+    empty = table.empty
+    reasons = [f"{names[k]!r} ({table.left[k]})" for k in table.left if k not in empty]
+    columns = ", ".join(reasons)
+    if not any(table.kinds):
+        if empty and not reasons:
+            raise ValueError("X has no observed cell; at least one is needed.")
+        raise ValueError(
+            f"X has no column that can be completed: {columns or 'all pass through'}. "
+            "MixedCompleter completes columns nevertheless that are listed in "
+            "categorical."
+        )
+    remedy = f"; set keep_empty_features=False of {type(completer).__name__} to drop"
+    zeros = [k for k in empty if table.columns[k] is not None]
+    others = [k for k in empty if table.columns[k] is None]
+    for columns_of, kept in (
+        (zeros, f"filled with 0{remedy} such columns"),
+        (others, f"left empty, as words and dates have no zero{remedy} such columns"),
+    ):
+        warn_of_empty_columns(completer, np.array(columns_of, int), names, kept)
+    if reasons:
+        warn_user(
+            f"Columns that cannot be inferred are left as they are: {columns}. "
+            "MixedCompleter completes them nevertheless if they are listed in "
+            "categorical, and is silent if they are listed in passthrough."
+        )
+    if doubts := _doubts(X, table):
+        marks = list(dict.fromkeys(doubts.values()))
+        warn_user(
+            "Some cells may mark missing ones; if they do, replace them with NaN, or "
+            f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}."
+        )
+
+
+def _doubts(X: Container, table: Table) -> dict[str, Any]:
+    """Find the first doubtful cell of each column: a description, and its value."""
+    said = {}
+    raws = raw_columns(X, table.marks)
+    for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
+        found = None
+        if column is not None and column.kind == "numeric":
+            found = doubtful_number(raw.floats.astype(float))
+        elif k in table.left or (column is not None and column.kind == "categorical"):
+            cells = zip(raw.values, raw.missing, strict=True)
+            found = doubtful_word([None if gone else word for word, gone in cells])
+        if found is not None:
+            said[f"{raw.label}, row {found[0]}: {found[1]}"] = raw.values[found[0]]
+    return said
 
 
 def doubtful_number(values: Floats) -> tuple[int, str] | None:

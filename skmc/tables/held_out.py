@@ -17,7 +17,6 @@ from skmc.tables.errors import errors_of
 from skmc.tables.frames import as_table, without
 from skmc.tables.reading import table_for
 from skmc.tables.source import Source
-from skmc.tables.takes_tables import TakesTables
 
 
 def source_of(X: Container, completer: Estimator | None) -> Source:
@@ -46,7 +45,7 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
     completer : completer
         Completer of tables, which is not cloned. With fewer cells, columns of
         categories might not be recognized: the parameter ``categorical`` is set to
-        them, and a `TakesTables` is fitted to the matrix that represents the table.
+        them, and an `AutoCompleter` is fitted to the matrix that represents the table.
         Empty columns are kept, and no columns are added.
     source : Source
         The table.
@@ -60,7 +59,7 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
         and in cells that the completer has left missing.
     """
     table = source.table
-    if isinstance(completer, TakesTables):
+    if hasattr(completer, "_represented"):
         matrix = table.completer_of(completer).fit_transform(table.encode(numbers))
         return np.where(np.isnan(numbers), table.decode(matrix), numbers)
     completed = completer.fit_transform(_part(completer, source, numbers))
@@ -113,7 +112,7 @@ def drawn_by(
         there are no draws, as in columns of categories.
     """
     table = source.table
-    if isinstance(completer, TakesTables):
+    if hasattr(completer, "_represented"):
         completer, given = table.completer_of(completer), table.encode(numbers)
         found = completer.fit(given).sample(given, n_draws, seed)
         draws = [table.decode(draw) for draw in found]

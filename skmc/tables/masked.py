@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import read_rows
+from skmc.base import read_matrix
 from skmc.cells import Container
 from skmc.compatibility import page_of_class
 
@@ -58,7 +58,7 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        read_rows(self, X, reset=True)
+        read_matrix(self, X, self.missing_values, reset=True)
         return self
 
     def transform(self, X: Container) -> np.ndarray:
@@ -74,7 +74,7 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "n_features_in_")
-        return read_rows(self, X, reset=False)[0]
+        return read_matrix(self, X, self.missing_values, reset=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

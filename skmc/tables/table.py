@@ -156,6 +156,22 @@ class Table:
         """Positions of columns without an observed cell, of which nothing is known."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
+    def kept_columns(self, keep_empty_features: bool) -> list[int]:
+        """List the columns that a completer returns.
+
+        Parameters
+        ----------
+        keep_empty_features : bool
+            Whether empty columns are kept.
+
+        Returns
+        -------
+        list of int
+            Positions of the columns.
+        """
+        dropped = [] if keep_empty_features else self.empty
+        return [k for k in range(len(self.columns)) if k not in dropped]
+
     @property
     def first_columns(self) -> np.ndarray:
         """For each matrix column, the first one of the same column of the table."""

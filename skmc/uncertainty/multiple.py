@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import Estimator, read_rows
+from skmc.base import Estimator, read_matrix
 from skmc.cells import Container, Entries
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -153,7 +153,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             source = source_of(X, self.completer)
             cells, measured = source.numbers, source.table.measured
         else:
-            cells, _ = read_rows(self, X, reset=True)
+            cells = read_matrix(self, X, self.missing_values, reset=True)
         if not measured.any():
             raise ValueError("X has only categories; use MixedCompleter.predict_proba.")
         rng = check_random_state(self.random_state)

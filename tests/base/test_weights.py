@@ -22,7 +22,6 @@ from skmc import (
     SVDCompleter,
     TNNRCompleter,
 )
-from skmc.base.fitting import hold_out
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.models import Autoencoder
@@ -241,7 +240,7 @@ def test_held_out_cells_count_by_weight(noisy):
         torch.tensor(~np.isnan(X)),
         weights=torch.tensor(w),
     )
-    _, (rule,) = hold_out(completer, data, [0])
+    _, (rule,) = completer._hold_out(data, [0])
     held = rule.truth.mask.numpy()
     assert held.any() and float(rule.truth.n_observed) == w[held].sum()
     misfit = rule.truth.misfit(torch.zeros_like(data.values))

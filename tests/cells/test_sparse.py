@@ -83,7 +83,7 @@ def test_ratings_never_become_dense(cls, ratings, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("made dense")
 
-    for where in ("skmc.base.reading.to_cells", "skmc.base.predicting.to_cells"):
+    for where in ("skmc.base.reading.to_cells", "skmc.base.completer.to_cells"):
         monkeypatch.setattr(where, refuse, raising=True)
     monkeypatch.setattr(Entries, "to_cells", refuse)
     monkeypatch.setattr(LowRank, "dense", refuse)

@@ -32,11 +32,10 @@ from skmc import (
 )
 from skmc.cells import Scaling
 from skmc.completers import Size
-from skmc.completers.auto import _candidates, _fit, _race
+from skmc.completers.auto import _candidates, _race
+from skmc.completers.auto import completer as completer_module
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._race import Race, Trial
-from skmc.completers.auto._stacking import Stacking
-from skmc.completers.auto._weights import PRIOR_CELLS, simplex_minimum
 from skmc.datasets import load_photo
 from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
@@ -69,88 +68,6 @@ def matrix():
 
 def board(auto):
     return auto.leaderboard_.set_index("candidate")
-
-
-@pytest.fixture
-def held_out():
-    """Residuals of four candidates on held-out cells: rows, columns, residuals."""
-    rng = np.random.RandomState(0)
-    rows, cols = rng.randint(60, size=400), rng.randint(5, size=400)
-    noise = rng.randn(400, 1)
-    own = rng.randn(400, 4) * (1 + (cols[:, None] + np.arange(4)) % 4)
-    return rows, cols, noise + own
-
-
-def squares(residuals, cols):
-    return np.bincount(cols, residuals**2)
-
-
-def test_the_minimum_on_the_simplex():
-    rng = np.random.RandomState(0)
-    R = rng.randn(200, 3) + np.array([1, 0, 3])
-    G = R.T @ R
-    w = simplex_minimum(G)
-    assert w.min() >= 0
-    assert w.sum() == pytest.approx(1)
-    others = np.vstack([np.eye(3), rng.dirichlet(np.ones(3), 500)])
-    values = np.einsum("ip,pq,iq->i", others, G, others)
-    assert w @ G @ w <= values.min() * (1 + 1e-8)
-    # Two candidates: a quadratic in one weight.
-    (a, b), (_, c) = G[:2, :2]
-    best = np.clip((c - b) / (a + c - 2 * b), 0, 1)
-    np.testing.assert_allclose(simplex_minimum(G[:2, :2]), [best, 1 - best], atol=1e-6)
-    G[:, 1] = G[1] = 0  # without error
-    np.testing.assert_allclose(simplex_minimum(G), [0, 1, 0], atol=1e-4)
-    np.testing.assert_allclose(simplex_minimum(np.zeros((2, 2))), 0.5)
-
-
-@pytest.mark.parametrize("prior", PRIOR_CELLS)
-def test_a_stack_is_not_worse_than_its_members(held_out, prior):
-    """This holds on its own cells for every shrinkage, as the docstring derives."""
-    rows, cols, R = held_out
-    found = Stacking.of(R, rows, cols, 5, [[prior]])
-    own = squares(found.own_residuals, cols)
-    common = squares(R @ found.common, cols)
-    assert (own <= common * (1 + 1e-8)).all()
-    singles = np.square(R).sum(0)
-    assert own.sum() <= common.sum() * (1 + 1e-8) <= singles.min() * (1 + 1e-7)
-    np.testing.assert_allclose(
-        found.own_residuals, (found.columns[cols] * R).sum(1), atol=1e-12
-    )
-
-
-def test_shrinkage_goes_from_the_column_to_the_common_weights(held_out):
-    rows, cols, R = held_out
-    grams = [R[cols == j].T @ R[cols == j] for j in range(5)]
-    alone = [simplex_minimum(G) for G in grams]
-    common = simplex_minimum(np.sum(grams, 0))
-    distance = []
-    for prior in (1e-9, 10, 100, 1000, 1e9):
-        columns = Stacking.of(R, rows, cols, 6, [[prior]]).columns
-        distance.append(np.abs(columns[:5] - common).sum())
-        np.testing.assert_allclose(columns[5], common)  # no held-out cell
-        if prior < 1:
-            np.testing.assert_allclose(columns[:5], alone, atol=1e-6)
-    assert distance[0] > 1 > 1e-5 > distance[-1]
-    assert distance == sorted(distance, reverse=True)
-    # Columns differ, so the common weights do worse on rows that were left out.
-    assert Stacking.of(R, rows, cols, 5).prior_cells[0] < 1000
-    # Where they are alike, each column alone knows too little.
-    alike = np.random.RandomState(1).randn(400, 4) + held_out[2][:, :1]
-    assert Stacking.of(alike, rows, cols, 5).prior_cells[0] >= 100
-
-
-def test_residuals_are_those_of_weights_from_other_rows(held_out):
-    rows, cols, R = held_out
-    found = Stacking.of(R, rows, cols, 5, [[np.inf]])
-    for row in range(3):
-        out = rows == row
-        weights, *_ = np.linalg.lstsq(R[out], found.residuals[out], rcond=None)
-        again = Stacking.of(R[~out], rows[~out], cols[~out], 5, [[np.inf]])
-        assert np.abs(again.common - found.common).max() < 0.05
-        if out.sum() >= 4:
-            assert weights.sum() == pytest.approx(1)
-    assert np.square(found.residuals).sum() > np.square(found.own_residuals).sum()
 
 
 def test_nonlinear_columns_get_trees_and_linear_ones_regression():
@@ -315,7 +232,9 @@ def test_estimates_are_not_checked_where_it_is_hopeless_or_not_needed(
 ):
     assert checked(matrix, monkeypatch, 0.0, 0.9)[1] == []  # over three times too long
     assert set(checked(matrix, monkeypatch, 0.0, 30)[1]) == {60}
-    monkeypatch.setattr(_fit, "MAX_ROWS", 50)  # 2.5 s for two fits to the sample
+    monkeypatch.setattr(
+        completer_module, "MAX_ROWS", 50
+    )  # 2.5 s for two fits to the sample
     assert checked(matrix, monkeypatch, 0.0)[1] == []
 
 
@@ -347,7 +266,7 @@ def timed(matrix, monkeypatch, max_time, estimated, **kind):
     Timed.fits = []
     monkeypatch.setattr(_race, "BUDGET", np.inf)
     now = SimpleNamespace(perf_counter=lambda: clock[0])
-    for module in (_race, _fit, scope):
+    for module in (_race, completer_module, scope):
         monkeypatch.setattr(module, "time", now)
 
     def divide(*args, **kwargs):
@@ -355,7 +274,7 @@ def timed(matrix, monkeypatch, max_time, estimated, **kind):
         return patterns.parts_like_missing(*args, **kwargs)
 
     parts = SimpleNamespace(parts_like_missing=divide)
-    monkeypatch.setattr(_fit, "patterns", parts)
+    monkeypatch.setattr(completer_module, "patterns", parts)
     slow = type("Slow", (Timed,), kind)(random_state=0)
     found = [
         Candidate("means", MeanCompleter(), lambda s: 1e-9),
@@ -539,7 +458,7 @@ def test_costs_count_the_known_cells():
 
 def test_many_rows_are_compared_on_a_sample(matrix, monkeypatch):
     truth, X = matrix
-    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 25)
     fits = []
 
     class Watched(SVDCompleter):
@@ -933,7 +852,7 @@ def test_samples_of_rows_have_their_own_features(described, monkeypatch):
         return fit(self, cells, *args, **given)
 
     monkeypatch.setattr(FactorizationCompleter, "fit", spied)
-    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 25)
     graph = np.add.outer(np.arange(40.0), np.arange(40.0))
     one = FactorizationCompleter(3, lambda_ridge=0.1, lambda_side=0.3)
     completer = AutoCompleter({"one": one}, random_state=0)
@@ -996,7 +915,7 @@ def test_a_slow_member_does_not_keep_others_from_being_tried():
 
 def test_members_that_cannot_complete_all_rows_in_time_are_dropped(monkeypatch):
     """The limit includes the completion of rows beyond the sample."""
-    monkeypatch.setattr(_fit, "MAX_ROWS", 60)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 60)
     X = low_rank(600, 8) + 0.3 * np.random.RandomState(0).randn(600, 8)
     X[np.random.RandomState(1).rand(600, 8) < 0.2] = np.nan
 
@@ -1024,7 +943,7 @@ class OnlyFitted(BaseEstimator):
 
 
 def test_candidates_that_complete_no_other_rows_fail_alone(monkeypatch):
-    monkeypatch.setattr(_fit, "MAX_ROWS", 60)
+    monkeypatch.setattr(completer_module, "MAX_ROWS", 60)
     X = low_rank(600, 8)
     X[np.random.RandomState(1).rand(600, 8) < 0.2] = np.nan
     found = {"only": OnlyFitted(), "means": MeanCompleter()}

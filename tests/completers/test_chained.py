@@ -14,7 +14,7 @@ from skmc import (
     TreesCompleter,
     patterns,
 )
-from skmc.completers._inputs import most_correlated
+from skmc.completers._trees import most_correlated
 from skmc.metrics import crps, rmse
 
 

@@ -15,12 +15,16 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import GaussianCompleter, KNNCompleter, MeanCompleter, SeriesCompleter
-from skmc.completers.series._ends import Ends
-from skmc.completers.series._grid import TimeGrid, ticks_of
-from skmc.completers.series._members import Interpolation, SeasonalMean
+from skmc.completers.series._members import (
+    Interpolation,
+    SeasonalMean,
+    Span,
+    Windows,
+    widest,
+)
 from skmc.completers.series._periods import find_periods
-from skmc.completers.series._stack import _present, gap_classes
-from skmc.completers.series._windows import Span, Windows, widest
+from skmc.completers.series._stack import Ends, _present, gap_classes
+from skmc.completers.series._table import TimeGrid, ticks_of
 from skmc.metrics import rmse
 from skmc.persistence import load, save
 

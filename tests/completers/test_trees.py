@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from skmc import MeanCompleter, TreesCompleter, patterns
-from skmc.completers import _forests
+from skmc.completers.trees import FOLDS, _Forest
 from skmc.metrics import rmse
 from skmc.persistence import load, save
 
@@ -40,12 +40,12 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
     y[::7] = np.nan
     cols = np.array([1, 3])
     rng = np.random.RandomState(3)
-    forest = _forests.Forest.grown(X, y[:, None], np.array([0]), cols, 8, rng)
+    forest = _Forest.grown(X, y[:, None], np.array([0]), cols, 8, rng)
     rng = np.random.RandomState(3)
     rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
     expected, seen = [], np.zeros((8, len(y)), bool)
     for number in range(8):
-        kept = rows[np.arange(len(rows)) % _forests.FOLDS != number % _forests.FOLDS]
+        kept = rows[np.arange(len(rows)) % FOLDS != number % FOLDS]
         tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
         tree.fit(X[kept][:, cols], y[kept])
         expected.append(tree.predict(X[:, cols]))
@@ -61,7 +61,7 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
 def test_one_tree_has_seen_every_row():
     X = np.random.RandomState(0).randn(30, 3).astype(np.float32)
     cols = np.array([0]), np.array([1, 2])
-    forest = _forests.Forest.grown(X, X[:, :1], *cols, 1, np.random.RandomState(0))
+    forest = _Forest.grown(X, X[:, :1], *cols, 1, np.random.RandomState(0))
     np.testing.assert_allclose(forest.predict(X, np.arange(30)), X[:, :1])
 
 
@@ -220,7 +220,7 @@ def test_interrupting_leaves_a_usable_completer(at, steps, monkeypatch):
     """In the first round, and in the second, which is then left out."""
     truth, hidden = steps
     X = np.ma.masked_array(truth, hidden)
-    grown, calls = _forests.Forest.grown, []
+    grown, calls = _Forest.grown, []
 
     def interrupted(*args):
         calls.append(1)
@@ -228,7 +228,7 @@ def test_interrupting_leaves_a_usable_completer(at, steps, monkeypatch):
             raise KeyboardInterrupt
         return grown(*args)
 
-    monkeypatch.setattr(_forests.Forest, "grown", interrupted)
+    monkeypatch.setattr(_Forest, "grown", interrupted)
     completer = TreesCompleter(n_estimators=5, max_iter=5, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         completer.fit(X)

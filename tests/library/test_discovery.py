@@ -1,4 +1,4 @@
-"""A method is one file, which is discovered everywhere."""
+"""A method is one file and one line, and is known everywhere."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ assert main(["methods", "half-mean", "--shape", "20x5"]) == 0
 
 
 @pytest.mark.slow
-def test_a_new_file_is_discovered(tmp_path):
+def test_a_new_method_is_known(tmp_path):
     unread = shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(
         Path(skmc.__file__).parent, tmp_path / "skmc", ignore=unread
     )
     (package / "completers" / "half_mean.py").write_text(FILE)
+    names = package / "completers" / "__init__.py"
+    line = 'COMPLETERS = {\n    "HalfMeanCompleter": ("half_mean", "nothing"),'
+    names.write_text(names.read_text().replace("COMPLETERS = {", line))
     env = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", USE]
     out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmc import MeanCompleter, Observed, SparseObserved, TreesCompleter, linalg
-from skmc.completers import _forests
+from skmc.completers import trees
 from skmc.linalg import Workload, threads_for, threads_shared_by, work_of
 from skmc.linalg.threads import PASS
 from skmc.loop import solve
@@ -255,7 +255,7 @@ def test_threads_of_trees(monkeypatch):
     assert threads_of_trees(estimator=Worker(), n_jobs=2) == {1}
     assert threads_of_trees(estimator=Worker()) == {2}
     name = "HistGradientBoostingRegressor"
-    monkeypatch.setattr(_forests, name, lambda **_: Worker())
+    monkeypatch.setattr(trees, name, lambda **_: Worker())
     assert threads_of_trees(estimator="boosting") == {1}
     monkeypatch.setattr(linalg.threads, "PASS", Workload.PRODUCTS.value)
     assert threads_of_trees(estimator="boosting") == {2}

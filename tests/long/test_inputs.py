@@ -33,9 +33,8 @@ from containers import (
     with_nan,
 )
 
-from skmc import Entries
+from skmc import AutoCompleter, Entries
 from skmc.checks import quick
-from skmc.tables import TakesTables
 
 pd = import_module("pandas")
 pytestmark = pytest.mark.long
@@ -298,7 +297,7 @@ def wrong(
 ) -> str:
     """See that a wrong input is refused, and not changed."""
     message, takes_it = fault.message, False
-    if fault.in_tables and isinstance(completer, TakesTables):
+    if fault.in_tables and isinstance(completer, AutoCompleter):
         message, takes_it = f"{message}|{NO_TABLE}", True
     X = fault.make(values, observed, rng)
     before = content(X)

@@ -20,11 +20,7 @@ from skmc import (
 )
 from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
-from skmc.completers._discovery import completer_classes
-from skmc.completers._mixtures import mixture
-from skmc.completers.auto._categories import HeldOutCategory
-from skmc.completers.auto._stacking import Stacking
-from skmc.tables import Categorical
+from skmc.completers import completer_classes
 
 N = 300
 
@@ -232,47 +228,3 @@ def test_weights_of_categories_are_those_of_their_log_score():
     drawn = np.array([draw["kind"] for draw in completer.sample(X, 20, 0)])[:, hidden]
     for name, share in truth["kind"][hidden].value_counts(normalize=True).items():
         assert (drawn == name).mean() == pytest.approx(share, abs=0.05)
-
-
-def test_a_mixture_has_the_highest_log_score():
-    rng = np.random.RandomState(0)
-    P, prior = rng.rand(60, 4) * [1, 1, 0.9, 0.01], np.array([1.0, 0.0, 2.0, 0.0])
-
-    def score(w):
-        with np.errstate(divide="ignore"):
-            return np.log(P @ w).sum() + np.log(w[prior > 0]) @ prior[prior > 0]
-
-    w = mixture(P, prior)
-    assert w.min() >= 0 and w.sum() == pytest.approx(1)
-    assert score(w) >= max(score(v) for v in rng.dirichlet(np.ones(4), 2000))
-    counts = rng.randint(4, size=60)
-    copies = mixture(P.repeat(counts, 0), prior)
-    np.testing.assert_allclose(mixture(P, prior, counts), copies, atol=1e-6)
-    assert mixture(P[:0], np.ones(4)) == pytest.approx(0.25)
-
-
-def test_candidates_that_explain_no_cell_have_no_share():
-    """They have a weight, because nothing is impossible, but leave the stack."""
-    rng = np.random.RandomState(0)
-    true, good = rng.randint(3, size=60), np.full((60, 3), 0.1)
-    good[np.arange(60), true] = 0.8
-    bad = np.tile([[0.5, 0.25, 0.25]], (60, 1))[:, rng.permutation(3)]
-    proba = np.stack([good, bad], 2)
-    shares = np.bincount(true) / 60
-    category = Categorical(("a", "b", "c"), shares, 1.0)
-    place = np.arange(180).reshape(60, 3)
-    held_out = HeldOutCategory(np.arange(3), place, proba, true, category)
-    rows, cols = np.divmod(np.arange(180), 3)
-    stacking = Stacking.of(
-        np.zeros((180, 2)),
-        rows,
-        cols,
-        3,
-        numbers=np.empty(0, int),
-        categories=[held_out],
-    )
-    assert 0.02 < stacking.columns[0, 1] < 0.04
-    assert stacking.shares[1] < 0.015
-    assert stacking.columns.sum(1) == pytest.approx(1)
-    # Right with probability 1, where .8 was predicted.
-    assert stacking.calibrations[0].power > 2

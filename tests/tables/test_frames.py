@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmc import MeanCompleter, MixedCompleter, SVDCompleter
+from skmc import AutoCompleter, MeanCompleter, MixedCompleter, SVDCompleter
 from skmc.cells import LikeObserved
 from skmc.persistence import load, save
-from skmc.tables import TakesTables
 from skmc.tables.date_formats import FORMATS, DateFormat
 
 N = 40
@@ -24,27 +23,11 @@ Z = np.random.RandomState(0).randn(N)
 HOLES = slice(5, None, 7)
 
 
-class TableMeans(TakesTables, MeanCompleter):
+class TableMeans(AutoCompleter):
     """Column means of a matrix or of the matrix that represents a table."""
 
-    def __init__(
-        self,
-        like_observed="auto",
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
-        self.like_observed = like_observed
-        super().__init__(
-            missing_values=missing_values,
-            add_indicator=add_indicator,
-            keep_empty_features=keep_empty_features,
-            keep_observed=keep_observed,
-        )
-
     def _fit_cells(self, given, y=None):
-        outcome = super()._fit_cells(given, y)
+        outcome = MeanCompleter()._fit_cells(given, y)
         outcome.attributes |= self._of_table(given)
         return outcome
 

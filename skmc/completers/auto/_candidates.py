@@ -14,10 +14,9 @@ from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from skmc.base import BaseCompleter, fit_with_graphs
+from skmc.base import BaseCompleter, TakesGraphs
 from skmc.cells import Container, Entries
-from skmc.completers._discovery import completer_classes
-from skmc.completers.auto._imputer import CellImputer
+from skmc.completers import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
 
@@ -82,6 +81,32 @@ class Candidate(NamedTuple):
         return {name: known[name] for name in self.takes}
 
 
+class CellImputer(IterativeImputer):
+    """Imputer that predicts no column from others of the same cell of a table.
+
+    The columns that represent a category are missing together. In training they would
+    predict each other perfectly, and no other column would be used.
+    """
+
+    _first_columns: np.ndarray | None = None  # for each column, the first of its cell
+
+    @classmethod
+    def like(cls, imputer: IterativeImputer, first_columns: np.ndarray) -> CellImputer:
+        """Make an unfitted imputer with the parameters of another one."""
+        own = cls(**imputer.get_params(deep=False))
+        own._first_columns = first_columns
+        return own
+
+    def _get_neighbor_feat_idx(
+        self, n_features: int, feat_idx: int, abs_corr_mat: Any
+    ) -> np.ndarray:
+        found = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
+        first = self._first_columns
+        if first is None:
+            return found
+        return found[first[found] != first[feat_idx]]
+
+
 def informed(
     candidates: Sequence[Candidate], known: Mapping[str, Any]
 ) -> list[Candidate]:
@@ -90,7 +115,7 @@ def informed(
     for candidate in candidates:
         fit = getattr(candidate.estimator, "fit", None)
         accepted = {} if fit is None else inspect.signature(fit).parameters
-        if fit_with_graphs in vars(type(candidate.estimator)).values():
+        if isinstance(candidate.estimator, TakesGraphs):
             continue  # it fills empty rows with means despite a graph
         if takes := tuple(name for name in known if name in accepted):
             slower = getattr(candidate.estimator, "cost", GENERIC).informed

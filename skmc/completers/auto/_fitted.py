@@ -10,9 +10,9 @@ import numpy as np
 
 from skmc.base import BaseCompleter, Completion
 from skmc.cells import Scaling
-from skmc.completers._units import as_scaled, as_seen_by, standardized, undone
-from skmc.completers.auto._spread import Spread
+from skmc.completers._units import standardized, undone
 from skmc.linalg import threads_for_rows
+from skmc.stacking import Spread
 from skmc.tables import Calibration, Table
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
@@ -89,6 +89,7 @@ def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
 
 
 def own_values(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
+    """The completer's values for any rows."""
     if isinstance(completer, BaseCompleter):
         return completer._fitted.predict(scaled, not completer.keep_observed)
     return np.asarray(completer.transform(scaled))
@@ -153,3 +154,22 @@ class FittedStack(Completion):
         scale = self.row_map.scaling.scale.numpy()
         std = self.spread.deviations(variance) * scale
         return np.where(np.isnan(cells), std, 0.0)
+
+
+def as_seen_by(estimator: Any, scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
+    """The cells in the units in which an estimator sees them.
+
+    Methods that compare cells of different columns see the data as they are.
+    """
+    return undone(scaled, scaling) if compares_columns(estimator) else scaled
+
+
+def as_scaled(estimator: Any, values: np.ndarray, scaling: Scaling) -> np.ndarray:
+    """Standardize values of an estimator; the inverse of `as_seen_by`."""
+    return standardized(values, scaling) if compares_columns(estimator) else values
+
+
+def compares_columns(estimator: Any) -> bool:
+    """Whether an estimator completes pictures, whose columns have one unit."""
+    tags = getattr(estimator, "completer_tags", None)
+    return tags is not None and tags.pictures

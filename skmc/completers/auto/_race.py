@@ -6,21 +6,27 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skmc.base import known_of_rows
-from skmc.cells import Entries, Scaling
-from skmc.completers._units import as_seen_by, compares_columns, standardized, undone
+from skmc.cells import Entries, Given, Scaling
+from skmc.completers._units import standardized, undone
 from skmc.completers.auto._candidates import Candidate
-from skmc.completers.auto._categories import HeldOutCategory
-from skmc.completers.auto._fitted import own_values
-from skmc.completers.auto._stacking import Priors, Stacking, rms
-from skmc.completers.auto._weights import simplex_minimum
+from skmc.completers.auto._fitted import as_seen_by, compares_columns, own_values
 from skmc.completers.costs import Size
-from skmc.loop import FitTasks, time_limit
+from skmc.completers.mean import MeanCompleter
+from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.model_selection import predict_cells
+from skmc.stacking import (
+    MIN_WEIGHT,
+    HeldOutCategory,
+    Priors,
+    Stacking,
+    rms,
+    simplex_minimum,
+)
 from skmc.tables import Table
 
 SCOUT = 0.25  # seconds of a candidate that is always tried
@@ -30,7 +36,6 @@ SHARE_OF_FIRST_PART = 0.7  # of the budget
 EVIDENCE = 0.2  # weight of candidates, for which those that come after them are tried
 MOST_PARTS = 4  # that candidates predict
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
-MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
 CELLS_PER_CANDIDATE = 10  # held-out cells from which weights decide anything
 CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
 CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer
@@ -38,6 +43,13 @@ LARGEST_OVERESTIMATE = 3  # estimated over measured times of most classes
 COMPARING = 0.5  # time of a fit for the comparison, relative to a last fit
 SLOWER = 1.5  # than a few rows, which are in the cache
 FIT_SHARE = 2 / 3  # of the time of a fit and its predictions
+
+
+class Sample(NamedTuple):
+    """Standardized rows, and the side information about rows and columns."""
+
+    cells: np.ndarray
+    known: Mapping[str, Any]
 
 
 @dataclass
@@ -338,6 +350,87 @@ class Race:
         if sum(seconds) > left and able:
             self.members, self.n_parts = [self._best(able)], 1
 
+    def last_fit(self, trial: Trial, end: float, whole: Sample, sample: Sample) -> Any:
+        """Fit the estimator to all cells, or to as many as there is time for."""
+        parts = [
+            (whole, trial.seconds_of_last_fit),
+            (sample, trial.seconds_of_same_rows),
+        ]
+        for part, seconds in parts:
+            left = np.inf if trial.fitted is None else end - time.perf_counter()
+            late = seconds > left + trial.seconds_of_predictions
+            if late or (self.interrupted and trial.fitted is not None):
+                continue
+            with warnings.catch_warnings(), time_limit(left):
+                warnings.simplefilter("ignore")  # the leaderboard counts them
+                try:
+                    given = trial.candidate.arguments(part.known)
+                    estimator = trial.candidate.clone()
+                    cells = as_seen_by(estimator, part.cells, self.scaling)
+                    fitted = estimator.fit(cells, **given)
+                    if seconds_left() > 0 or trial.anytime or trial.fitted is None:
+                        return fitted
+                except KeyboardInterrupt:
+                    if trial.fitted is None:
+                        raise
+                    self.interrupted = True
+                except Exception:
+                    if trial.fitted is None:
+                        raise
+        return trial.fitted
+
+    def leaderboard(self, stacking: Stacking) -> list[dict[str, Any]]:
+        """One row for each candidate; those that have predicted a part come first."""
+        names = [t.name for t in self.members]
+        shares = dict(zip(names, stacking.columns.mean(0), strict=True))
+        rows = [
+            {
+                "candidate": trial.name,
+                "status": "in the stack" if trial.name in shares else trial.status,
+                "error": rms(trial.first(1)),
+                "cells": sum(map(len, trial.residuals)),
+                "weight": float(shares.get(trial.name, 0.0)),
+                "seconds": trial.seconds,
+                "warnings": trial.n_warnings,
+            }
+            for trial in self.trials
+        ]
+        return sorted(rows, key=lambda row: np.nan_to_num(row["error"], nan=np.inf))
+
+    def verdict(self, stacking: Stacking) -> str:
+        """Summarize the stack, its error, and the skipped candidates."""
+        judged, shares = self.judged, stacking.columns.mean(0)
+        order = np.argsort(-shares, kind="stable")
+        names = [self.members[k].name for k in order]
+        if not len(stacking.residuals):
+            return f"Too few cells to hold any out: the error of {names[0]} is unknown."
+        said = f"{names[0]} alone"
+        if len(names) > 1:
+            parts = [f"{shares[k]:.0%} {n}" for k, n in zip(order, names, strict=True)]
+            said = f"A stack of {_listed(parts)}"
+        said += f", of {len(judged)} candidate{'s' * (len(judged) > 1)}"
+
+        def ratio(trial: Trial) -> float:
+            """Ratio of the stack's error to the trial's, on cells of both."""
+            own = trial.first(self.n_parts)
+            return rms(stacking.residuals[: len(own)]) / (rms(own) or np.nan)
+
+        means = [t for t in judged if isinstance(t.candidate.estimator, MeanCompleter)]
+        best = max(judged, key=lambda t: np.nan_to_num(ratio(t)))
+        compared = [
+            f"{ratio(t):.1%} of that of {'column means' if t in means else t.name}"
+            for t in ([best] if best in means else [best, *means])
+            if names != [t.name]
+        ]
+        if compared:
+            said += f": the error on held-out cells is {_listed(compared)}"
+        for status in ("not tried", "failed"):
+            those = [t for t in self.trials if t.status.startswith(status)]
+            if those:
+                why = (f"{t.name} ({t.status.partition(': ')[2]})" for t in those)
+                said += f". {status.capitalize()}: {', '.join(why)}"
+        return said + "."
+
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""
         return self.cells[self._order()]
@@ -494,3 +587,66 @@ class Race:
         """
         ratios = [(0.1 + t.seconds_per_part) / (0.1 + t.cost) for t in self.judged]
         return float(np.median([1.0, 1.0, *ratios]))
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Rows and columns without observed cells that features or graphs describe.
+
+    Parameters
+    ----------
+    rows : bool ndarray of shape (n_rows,)
+        Mask of these rows.
+    cols : bool ndarray of shape (n_cols,)
+        Mask of these columns.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+
+    @classmethod
+    def of(cls, given: Given) -> Cold:
+        """Find them from the observed cells and the side information."""
+        seen = given.data.mask.numpy()
+
+        def described(axis: str) -> bool:
+            return any(name.startswith(axis) for name in given.known)
+
+        return cls(~seen.any(1) & described("row"), ~seen.any(0) & described("col"))
+
+    def weights(
+        self, race: Race, stacking: Stacking
+    ) -> tuple[Sequence[Trial], np.ndarray, np.ndarray]:
+        """Members and their weights, for all rows and for the rows described here.
+
+        Without observed cells, only candidates that use side information are weighted.
+        If none of them is a member of the stack, the best of them joins it.
+        """
+        members, weights = race.members, stacking.columns.T.copy()
+        if not (self.rows.any() or self.cols.any()):
+            return members, weights, weights
+        common = stacking.common
+        informed = np.array([bool(t.candidate.takes) for t in members])
+        if not informed.any():
+            others = [t for t in race.judged if t.candidate.takes]
+            if not others:  # all have failed
+                return members, weights, weights
+            members = [*members, min(others, key=lambda t: rms(t.first(1)))]
+            weights = np.vstack([weights, np.zeros(weights.shape[1])])
+            common = np.append(common, 0.0)
+            informed = np.append(informed, True)
+        share = _normalized(common * informed, informed)
+        weights[:, self.cols] = share[:, None]
+        own = _normalized(weights * informed[:, None], share[:, None])
+        return members, weights, own
+
+
+def _listed(items: list[str]) -> str:
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Normalize columns to sum one; ``otherwise`` replaces columns of zeros."""
+    weights = np.where(weights.sum(0) > 0, weights, otherwise)
+    return weights / weights.sum(0)

@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import CompleterTags, Outcome, fit_with_sides, sample
-from skmc.cells import Container, Given
-from skmc.completers.auto._candidates import MAX_TIME
-from skmc.completers.auto._cold import with_known
-from skmc.completers.auto._fit import fit_stack
-from skmc.completers.auto._fitted import FittedStack
-from skmc.completers.auto._report import as_frame
-from skmc.loop import FitTasks
+from skmc import patterns
+from skmc.base import (
+    CompleterTags,
+    Estimator,
+    Outcome,
+    Samples,
+    TakesBounds,
+    bounds_of,
+    known_of_rows,
+    validated,
+    warn_of_units,
+    warn_user,
+)
+from skmc.cells import Container, Entries, Given, LikeObserved
+from skmc.compatibility import safe_indexing
+from skmc.completers._units import standardized
+from skmc.completers.auto._candidates import MAX_TIME, informed, selected
+from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
+from skmc.completers.auto._race import Cold, Race, Sample
+from skmc.completers.costs import Cost, Size
+from skmc.linalg import seed_of
+from skmc.loop import FitTasks, seconds_left
+from skmc.new_rows import RowIndex
 from skmc.parameters import Positive, Seed
-from skmc.tables import TakesTables, has_words, numeric_deviations, with_tables
+from skmc.stacking import Spread
+from skmc.tables import (
+    Source,
+    Table,
+    as_table,
+    errors,
+    has_words,
+    indicator_for,
+    numeric_deviations,
+    table_for,
+    warn_of_columns,
+    with_indicator,
+    with_tables,
+)
+
+N_PARTS = 8
+MAX_ROWS = 1_500  # largest number of rows on which candidates are compared
+ROWS_TIMED = 500  # other rows, whose completion is timed
+WRITING = 2  # times of writing and of looking up rows, relative to that of reading
+REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
 
-class AutoCompleter(TakesTables):
+class AutoCompleter(Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     The observed cells are divided into eight parts, in the pattern of the missing ones
@@ -175,7 +211,6 @@ class AutoCompleter(TakesTables):
     completer_tags = CompleterTags(
         recovers=0.05, unweighted="it compares methods without weights, too"
     )
-    advice = "when you do not know which method to use; the lowest errors on tables"
     candidates: Literal["auto"] | Candidates = "auto"
     _: KW_ONLY
     max_time: Positive | None = MAX_TIME
@@ -188,10 +223,56 @@ class AutoCompleter(TakesTables):
     weights_: dict[str, float] = field(init=False)
     column_weights_: dict[str, np.ndarray] = field(init=False)
     completers_: dict[str, Any] = field(init=False)
+    _table: ClassVar[Table | None] = None  # set if X is a table
+    _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
     _fitted: FittedStack = field(init=False)
     _leaderboard: list[dict[str, Any]] = field(init=False)
 
-    fit = fit_with_sides
+    @validated
+    def fit(
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        row_features: Container | None = None,
+        col_features: Container | None = None,
+        row_graph: Container | None = None,
+        col_graph: Container | None = None,
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Candidates whose ``fit`` takes features or graphs are tried both with them,
+        under names that end in "informed", and without.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+        {row_features}
+        {col_features}
+        {row_graph}
+        {col_graph}
+
+        Returns
+        -------
+        self
+            The fitted completer. The informed candidates complete rows and columns of
+            ``X`` without an observed cell.
+
+        Raises
+        ------
+        ValueError
+            As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
+            features or graphs of columns.
+        """
+        return self._run_fit(
+            X,
+            y,
+            row_features=row_features,
+            col_features=col_features,
+            row_graph=row_graph,
+            col_graph=col_graph,
+        )
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
@@ -202,19 +283,122 @@ class AutoCompleter(TakesTables):
                     "encode them, or leave it out."
                 )
         given = super()._given(X, known)
-        given = with_known(given, given.known)
-        return replace(given, seconds=time.perf_counter() - start)
+        cold, statistics = Cold.of(given), given.statistics
+        statistics = replace(  # described rows are not empty
+            statistics,
+            empty_rows=statistics.empty_rows & ~cold.rows,
+            empty_cols=statistics.empty_cols & ~cold.cols,
+        )
+        seconds = time.perf_counter() - start
+        return replace(given, statistics=statistics, seconds=seconds)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y, 3) as tasks:
-            outcome = fit_stack(self, given, tasks)
-        outcome.attributes |= self._of_table(given)
-        return outcome
+            return self._fit_stack(given, tasks)
+
+    def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
+        """Compare candidates, weight them, and fit the members to all cells."""
+        end = self._end(given)
+        cells, priors, known = given.matrix, given.statistics, given.known
+        cold = Cold.of(given)
+        table, how = self._represented_by(given), given.units(self.scaling)
+        if table is not None:  # its matrix is standardized
+            how = None
+        if self.scaling == "auto" and how == "global":
+            warn_of_units(self, given.data)
+        scaling = given.data.scaling_of("columns" if how == "columns" else None)
+        whole = sample = Sample(standardized(cells, scaling), known)
+        beyond = None
+        seed = seed_of(self.random_state)
+        if len(cells) > MAX_ROWS:
+            rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
+            beyond = whole.cells[rows[MAX_ROWS : MAX_ROWS + ROWS_TIMED]]
+            rows = np.sort(rows[:MAX_ROWS])
+            sample = Sample(whole.cells[rows], known_of_rows(known, rows))
+        labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
+        entries = Entries.of_matrix(sample.cells)
+        label = self._together(labels, given)[entries.rows, entries.cols]
+        n_observed = int(np.count_nonzero(~np.isnan(cells)))
+        size = Size(len(cells), cells.shape[1], n_observed)
+        seconds = end - time.perf_counter() - REST(size)
+        race = Race(entries, label, scaling, size, seconds, sample.known, table, beyond)
+        self._compare(race, how, seed, self._first_of_given(given), tasks)
+        race.drop_slow()
+        stacking = race.stack()
+        members, weights, cold_weights = cold.weights(race, stacking)
+        completers = {}
+        with tasks.part("last fits", len(members)) as last:
+            end = race.end - sum(t.seconds_of_predictions for t in members)
+            for trial in members:
+                completers[trial.name] = race.last_fit(trial, end, whole, sample)
+                last.done(trial.name)
+        of_table = table, stacking.calibrations
+        stack = Stack(completers, list(weights), scaling, *of_table)
+        values = priors.fill(cells, stack.combined(cells, reconstruction))
+        if cold.rows.any():
+            own = Stack(completers, list(cold_weights), scaling, *of_table)
+            values[cold.rows] = own.combined(cells, reconstruction)[cold.rows]
+        found = [
+            (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
+        ]
+        attributes = {
+            "weights_": {name: float(weight) for name, weight in found},
+            "column_weights_": dict(zip(completers, weights, strict=True)),
+            "completers_": completers,
+            "verdict_": race.verdict(stacking),
+            "_leaderboard": race.leaderboard(stacking),
+            **self._of_table(given),
+        }
+        fitted = FittedStack(
+            statistics=priors,
+            completion=values.astype(cells.dtype),
+            index=RowIndex(cells),
+            row_map=stack,
+            whole_answer=bool(cold.rows.any()),
+            spread=Spread.of(
+                stacking.residuals,
+                stacking.variances,
+                race.donors(),
+                race.held_out().cols,
+                cells.shape[1],
+            ),
+        )
+        return Outcome(fitted, attributes, interrupted=race.interrupted)
+
+    def _end(self, given: Given) -> float:
+        """The time at which the limit ends, less the time to write a table."""
+        end = time.perf_counter() + (self.max_time or np.inf) - given.seconds
+        if given.source is not None:
+            end -= WRITING * given.seconds
+        return min(end, time.perf_counter() + seconds_left())
+
+    def _compare(
+        self,
+        race: Race,
+        how: str | None,
+        seed: int,
+        first: np.ndarray,
+        tasks: FitTasks,
+    ) -> None:
+        """Compare the candidates; raise an error if none of them could be fitted."""
+        wanted, known = self.candidates, race.known
+        candidates = informed(selected(wanted, seed, self.device), known)
+        candidates = [candidate.scaled_by(how) for candidate in candidates]
+        if known and not any(candidate.takes for candidate in candidates):
+            warn_user(
+                f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
+                "'Factorization', or leave them out."
+            )
+        candidates = [c._replace(first_columns=first) for c in candidates]
+        race.run(candidates, not isinstance(wanted, str), tasks)
+        if not race.members:
+            if race.interrupted:
+                raise KeyboardInterrupt
+            said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
+            raise ValueError(f"None of the candidates could be fitted: {said}.")
 
     def __sklearn_tags__(self) -> Tags:
         return with_tables(super().__sklearn_tags__())
-
-    sample = sample
 
     def predict_std(self, X: Container) -> np.ndarray:
         r"""Standard deviation of the cells that `transform` returns.
@@ -284,4 +468,99 @@ class AutoCompleter(TakesTables):
     def leaderboard_(self) -> Any:
         """Candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
-        return as_frame(self._leaderboard)
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise ImportError(
+                "leaderboard_ needs pandas: pip install pandas."
+            ) from error
+        return pandas.DataFrame(self._leaderboard)
+
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().get_feature_names_out(input_features)
+        names = Estimator.get_feature_names_out(self, input_features)
+        return self._with_flags(
+            names, names[self._table.kept_columns(self.keep_empty_features)]
+        )
+
+    def score(self, X: Container, y: object = None) -> float:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().score(X, y)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        source = Source.of(self._table, X)
+        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
+
+    def _of_table(self, given: Given) -> dict[str, Any]:
+        """Fitted attributes of a table, or of a matrix without a table."""
+        if given.source is not None:
+            bounds = given.source.table.bounds
+            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
+            if self.add_indicator:
+                found["indicator_"] = indicator_for(given.source.X)
+            return found
+        like = bounds = self._bounds_of(given.matrix.shape[1])
+        if self.like_observed is True:
+            low, high = bounds_of(
+                self.min_value,
+                self.max_value,
+                getattr(self, "feature_names_in_", ()),
+                given.matrix.shape[1],
+            )
+            like = LikeObserved.of(given.matrix, low, high)
+        return {"_table": None, "_bounds": bounds, "_like": like}
+
+    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+        table = None if reset else self._table
+        if table is None and not (reset and has_words(X)):
+            return super()._read_rows(X, reset=reset)
+        X = as_table(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if table is None:
+            table = table_for(self, X)
+            warn_of_columns(self, X, table)
+        source = Source.of(table, X)
+        return source.matrix, source
+
+    def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
+        """Give all cells that represent one cell of a table the label of the first.
+
+        Otherwise a held-out category could be inferred from its other columns.
+        """
+        return labels[:, self._first_of_given(given)]
+
+    def _represented_by(self, given: Given) -> Table | None:
+        """The table that the matrix represents, unless it is one of numbers."""
+        table = self._represented if given.source is None else given.source.table
+        if table is None or table.only_numbers:
+            return None
+        same = len(table.first_columns) == given.matrix.shape[1]
+        return table if same else None
+
+    def _first_of_given(self, given: Given) -> np.ndarray:
+        """For each column, the first one of the same cell, as `_first_of_cells`."""
+        if given.source is not None:
+            return np.asarray(given.source.table.first_columns)
+        return self._first_of_cells(given.matrix.shape[1])
+
+    def _written(self, source: Source | None, completed: np.ndarray) -> Any:
+        if source is None:
+            return completed
+        written = source.completed(source.table.decode(completed))
+        return safe_indexing(
+            written, source.table.kept_columns(self.keep_empty_features), axis=1
+        )
+
+    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+        if source is None:
+            return super()._answer(source, cells, values)
+        written = self._written(source, self._completed(cells, values))
+        if not self.add_indicator:
+            return written
+        names = Estimator.get_feature_names_out(self)
+        return with_indicator(written, source.X, self.indicator_, names)

@@ -17,14 +17,12 @@ from skmc.base import (
     CompleterTags,
     IterativeCompleter,
     RowModels,
+    Samples,
+    TakesFeatures,
     Trials,
     common_parts,
-    fit_informed,
     joined_cols,
     joined_rows,
-    positions_of_cells,
-    sample,
-    transform_with_features,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
@@ -40,7 +38,9 @@ from skmc.solvers import Solver, solved
 RANK = 30
 
 
-class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
+class BayesianFactorizationCompleter(
+    TakesFeatures, Samples, Recommends, IterativeCompleter
+):
     r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
 
     .. math::
@@ -151,12 +151,8 @@ class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    fit = fit_informed
-    transform = transform_with_features
-    sample = sample
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
-    advice = "ratings, when accuracy is worth the time; nothing to tune"
     cost = Cost(0.4, factors=4.7e-8, informed=2.0)
     stacked = (
         Variant("Bayesian", after=(*LOW_RANK, "Factorization")),
@@ -272,7 +268,7 @@ class BayesianFactorizationCompleter(Recommends, IterativeCompleter):
             warning.
         """
         check_is_fitted(self)
-        i, j = positions_of_cells(self, rows, cols, "have no deviation")
+        i, j = self._positions_of_cells(rows, cols, "have no deviation")
         std, known = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
         std[known] = self._fitted.std_at(i[known], j[known])
         return std

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -19,15 +20,14 @@ from skmc.base import (
     FittedFactors,
     IterativeCompleter,
     MoreCells,
+    PartialFit,
+    TakesFeatures,
     Trials,
-    fit_informed,
-    partial_fit,
-    transform_with_features,
-    with_more,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
 from skmc.compatibility import Interval
+from skmc.completers._factor_more import with_more
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.costs import LOW_RANK, Cost, Variant
@@ -61,7 +61,7 @@ def _implicit(completer: FactorizationCompleter) -> bool:
     raise AttributeError("explain needs counts; set alpha.")
 
 
-class FactorizationCompleter(Recommends, IterativeCompleter):
+class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -224,12 +224,8 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.02)
-    fit = fit_informed
-    transform = transform_with_features
-    partial_fit = available_if(_explicit)(partial_fit)
     storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
-    advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)
     stacked = (Variant("Factorization", after=LOW_RANK),)
 
@@ -429,8 +425,13 @@ class FactorizationCompleter(Recommends, IterativeCompleter):
             items = priors.ids[1][items]
         return items, found[best].numpy()
 
+    @available_if(_explicit)
+    def partial_fit(self, X: Container, y: object = None) -> Self:
+        return super().partial_fit(X, y)
+
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
-        fitted = with_more(self, self.biases, more)
+        scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
+        fitted = with_more(self._fitted, more, self.biases, scaling_of)
         return fitted, _factors(fitted)
 
 

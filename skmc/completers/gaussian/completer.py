@@ -25,9 +25,9 @@ from skmc.base import (
     Fitted,
     IterativeCompleter,
     MoreCells,
+    PartialFit,
     TakesBounds,
     Trials,
-    partial_fit,
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
@@ -61,7 +61,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-class GaussianCompleter(TakesBounds, IterativeCompleter):
+class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -199,13 +199,11 @@ class GaussianCompleter(TakesBounds, IterativeCompleter):
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
     )
-    advice = "tables, in a second; how sure each cell is"
     cost = Cost(0.05, systems=2.4e-9)
     stacked = (
         Variant("Gaussian"),
         Variant("copula", {"marginals": "copula"}),
     )
-    partial_fit = partial_fit
     storages: ClassVar[dict] = {Observed: None, ChunkedRows: None}
     check_every = 3
     scaling = "columns"

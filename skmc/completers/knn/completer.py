@@ -183,7 +183,6 @@ class KNNCompleter(TakesBounds):
         equivariant=True,
         unweighted="it averages neighbors and has no loss",
     )
-    advice = "many similar rows"
     cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
     storages: ClassVar[dict] = {Observed: None, ChunkedRows: None}
     stacked = (

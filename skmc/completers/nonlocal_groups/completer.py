@@ -195,9 +195,6 @@ class NonlocalCompleter(IterativeCompleter):
         pictures=True,
         unweighted="it filters groups of patches, not cells",
     )
-    advice = (
-        "pictures in gray or color with any kind of hole, the most accurate on most"
-    )
     cost = Cost(0.02, cells=9e-5)
     stacked = (Variant("nonlocal", after=("biharmonic",), only_after=False),)
     warn_at_max_iter = False  # the schedule ends there

@@ -9,21 +9,140 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skmc.completers.auto._race import MIN_WEIGHT
-from skmc.completers.auto._spread import Spread
-from skmc.completers.auto._stacking import Stacking, rms
-from skmc.completers.series._ends import Ends
-from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
-from skmc.completers.series._windows import Span, Windows, widest
+from skmc.completers.series._members import SeasonalMean, Windowed
 from skmc.loop import FitTasks
 from skmc.patterns import gap_lengths, moved_gaps
+from skmc.stacking import MIN_WEIGHT, Spread, Stacking, rms
 
 HELD_OUT = 0.1  # share of the observed cells
 MIN_HIDDEN, MAX_ROUNDS = 2000, 4  # fewer hidden cells are drawn several times
-N_COLUMNS = 300  # largest number of columns of windows with offsets
 FILLS = 3  # of the residuals of members without a value
 NEAREST = 0  # position of the member that repeats the nearest cell at ends
 SURE = 0.975  # quantile of Student's distribution
+ENOUGH_ENDS = 16  # to learn from
+MAX_END_ROUNDS = 4  # times that ends are held out
+END_SHARE = 1 / 3  # largest share of the times that is removed at one end
+
+
+@dataclass(frozen=True)
+class SeriesStack:
+    """Fitted members and their weights.
+
+    Parameters
+    ----------
+    members : list
+        Members, in `skmc.completers.series._members`.
+    own, later : GapWeights
+        Weights for the times of the fit, and for other times.
+    mean : SeasonalMean
+        Predictions where no member has one: of series without an observed cell.
+    causal : bool
+        Whether the class of a gap is that of the time since its start.
+    error : float
+        Root mean squared error on the held-out cells, gaps and ends in the shares of
+        the missing cells.
+    """
+
+    members: list[Any]
+    own: GapWeights
+    later: GapWeights
+    mean: SeasonalMean
+    causal: bool
+    error: float
+
+    @classmethod
+    def fit(
+        cls,
+        cells: np.ndarray,
+        start: int,
+        present: np.ndarray,
+        members: Sequence[Any],
+        mean: SeasonalMean,
+        causal: bool,
+        tasks: FitTasks,
+        rng: np.random.RandomState,
+    ) -> SeriesStack:
+        """Weight the members by held-out cells, and fit those with a weight to all.
+
+        ``present`` are the cells that have a row in the data.
+        """
+        missing = np.isnan(cells)
+        n_classes = len(cells).bit_length()
+        step = mean.period if len(cells) >= 3 * mean.period else 1
+        lost = missing & present
+        n_hidden = round(HELD_OUT * (~missing).sum())
+
+        def held_out(rest: np.ndarray, hidden: np.ndarray, group: Any) -> HeldOut:
+            """Fit the members to the rest, and compare them with hidden cells."""
+            mean.fit(rest, start)
+            residuals = np.empty((hidden.sum(), len(members)))
+            for k, member in enumerate(members):
+                found = member.fit(rest, start).predict(rest, start)
+                residuals[:, k] = (cells - found)[hidden]
+                tasks.done(member.name)
+            none = np.isnan(residuals).all(1)
+            residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
+            classes = gap_classes(np.isnan(rest), causal, n_classes)[hidden]
+            groups = np.broadcast_to(group, cells.shape)[hidden]
+            return HeldOut(residuals, classes, groups, np.nonzero(hidden)[1])
+
+        time = np.arange(len(cells))[:, None]
+        n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
+        parts = []
+        for _ in range(n_rounds):
+            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
+            rest = np.where(hidden, np.nan, cells)
+            parts.append(held_out(rest, hidden, time // step))
+        ends, last = Ends.of(missing, lost, rng), len(cells)
+        for k in range(0 if causal else ends.n_rounds):
+            since, until = ends.moved(
+                missing, (k + rng.rand()) / ends.n_rounds, step, rng
+            )
+            sides = [(since[i] <= time) & (time < until[i]) for i in range(2)]
+            between = (since[0] <= time) & (time < until[1])
+            rest = np.where(between & ~sides[0] & ~sides[1], cells, np.nan)
+            hidden = (sides[0] | sides[1]) & ~missing & ~np.isnan(rest).all(0)
+            if hidden.any():
+                parts.append(held_out(rest, hidden, last + 2 * k + sides[1]))
+        held = HeldOut.joined(parts)
+        shape = n_classes, cells.shape[1]
+        transfers = np.array([member.transfers for member in members])
+        own = GapWeights.of(held, np.ones(len(members), bool), shape)
+        later = GapWeights.of(held, transfers, shape)
+        largest = np.maximum(own.weights, later.weights).max(0)
+        costly = np.array([isinstance(member, Windowed) for member in members])
+        dropped = np.flatnonzero(costly & (largest < min(MIN_WEIGHT, largest.max())))
+        kept = [member for k, member in enumerate(members) if k not in dropped]
+        for k, member in enumerate(members):
+            # Members for other times alone keep the fit to fewer cells.
+            if not costly[k] or own.weights[:, k].max() >= MIN_WEIGHT:
+                member.fit(cells, start)
+                tasks.done(member.name)
+        mean.fit(cells, start)
+        at_end = gap_classes(missing, causal, n_classes)[lost] >= n_classes
+        share = at_end.mean() if len(at_end) else 0.0
+        squares = np.square(own.errors) * (1 - share, share)
+        error = float(np.sqrt(squares[[True, share > 0]].sum()))
+        own, later = own.without(dropped), later.without(dropped)
+        return cls(kept, own, later, mean, causal, error)
+
+    def predict(
+        self, cells: np.ndarray, start: int, found: GapWeights
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Values and standard deviations of the missing cells, by some weights."""
+        classes = gap_classes(np.isnan(cells), self.causal, len(found.scale) // 2)
+        otherwise = self.mean.predict(cells, start)
+        away = np.full((*cells.shape, len(self.members)), np.nan)
+        for k, member in enumerate(self.members):
+            if not isinstance(member, Windowed) or found.weights[:, k].any():
+                away[..., k] = member.predict(cells, start) - otherwise
+        has = ~np.isnan(away)
+        share = _present(found.weights[classes], has)
+        away = np.where(has, away, 0)
+        values, squares = (share * away).sum(-1), (share * np.square(away)).sum(-1)
+        scale = found.scale[classes]
+        variances = np.maximum(squares - np.square(values), 0) / np.square(scale)
+        return otherwise + values, scale * found.spread.deviations(variances)
 
 
 @dataclass(frozen=True)
@@ -218,127 +337,6 @@ def _stacked(
     return stack, scale, units
 
 
-@dataclass(frozen=True)
-class SeriesStack:
-    """Fitted members and their weights.
-
-    Parameters
-    ----------
-    members : list
-        Members, in `skmc.completers.series._members`.
-    own, later : GapWeights
-        Weights for the times of the fit, and for other times.
-    mean : SeasonalMean
-        Predictions where no member has one: of series without an observed cell.
-    causal : bool
-        Whether the class of a gap is that of the time since its start.
-    error : float
-        Root mean squared error on the held-out cells, gaps and ends in the shares of
-        the missing cells.
-    """
-
-    members: list[Any]
-    own: GapWeights
-    later: GapWeights
-    mean: SeasonalMean
-    causal: bool
-    error: float
-
-    @classmethod
-    def fit(
-        cls,
-        cells: np.ndarray,
-        start: int,
-        present: np.ndarray,
-        members: Sequence[Any],
-        mean: SeasonalMean,
-        causal: bool,
-        tasks: FitTasks,
-        rng: np.random.RandomState,
-    ) -> SeriesStack:
-        """Weight the members by held-out cells, and fit those with a weight to all.
-
-        ``present`` are the cells that have a row in the data.
-        """
-        missing = np.isnan(cells)
-        n_classes = len(cells).bit_length()
-        step = mean.period if len(cells) >= 3 * mean.period else 1
-        lost = missing & present
-        n_hidden = round(HELD_OUT * (~missing).sum())
-
-        def held_out(rest: np.ndarray, hidden: np.ndarray, group: Any) -> HeldOut:
-            """Fit the members to the rest, and compare them with hidden cells."""
-            mean.fit(rest, start)
-            residuals = np.empty((hidden.sum(), len(members)))
-            for k, member in enumerate(members):
-                found = member.fit(rest, start).predict(rest, start)
-                residuals[:, k] = (cells - found)[hidden]
-                tasks.done(member.name)
-            none = np.isnan(residuals).all(1)
-            residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
-            classes = gap_classes(np.isnan(rest), causal, n_classes)[hidden]
-            groups = np.broadcast_to(group, cells.shape)[hidden]
-            return HeldOut(residuals, classes, groups, np.nonzero(hidden)[1])
-
-        time = np.arange(len(cells))[:, None]
-        n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
-        parts = []
-        for _ in range(n_rounds):
-            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
-            rest = np.where(hidden, np.nan, cells)
-            parts.append(held_out(rest, hidden, time // step))
-        ends, last = Ends.of(missing, lost, rng), len(cells)
-        for k in range(0 if causal else ends.n_rounds):
-            since, until = ends.moved(
-                missing, (k + rng.rand()) / ends.n_rounds, step, rng
-            )
-            sides = [(since[i] <= time) & (time < until[i]) for i in range(2)]
-            between = (since[0] <= time) & (time < until[1])
-            rest = np.where(between & ~sides[0] & ~sides[1], cells, np.nan)
-            hidden = (sides[0] | sides[1]) & ~missing & ~np.isnan(rest).all(0)
-            if hidden.any():
-                parts.append(held_out(rest, hidden, last + 2 * k + sides[1]))
-        held = HeldOut.joined(parts)
-        shape = n_classes, cells.shape[1]
-        transfers = np.array([member.transfers for member in members])
-        own = GapWeights.of(held, np.ones(len(members), bool), shape)
-        later = GapWeights.of(held, transfers, shape)
-        largest = np.maximum(own.weights, later.weights).max(0)
-        costly = np.array([isinstance(member, Windowed) for member in members])
-        dropped = np.flatnonzero(costly & (largest < min(MIN_WEIGHT, largest.max())))
-        kept = [member for k, member in enumerate(members) if k not in dropped]
-        for k, member in enumerate(members):
-            # Members for other times alone keep the fit to fewer cells.
-            if not costly[k] or own.weights[:, k].max() >= MIN_WEIGHT:
-                member.fit(cells, start)
-                tasks.done(member.name)
-        mean.fit(cells, start)
-        at_end = gap_classes(missing, causal, n_classes)[lost] >= n_classes
-        share = at_end.mean() if len(at_end) else 0.0
-        squares = np.square(own.errors) * (1 - share, share)
-        error = float(np.sqrt(squares[[True, share > 0]].sum()))
-        own, later = own.without(dropped), later.without(dropped)
-        return cls(kept, own, later, mean, causal, error)
-
-    def predict(
-        self, cells: np.ndarray, start: int, found: GapWeights
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Values and standard deviations of the missing cells, by some weights."""
-        classes = gap_classes(np.isnan(cells), self.causal, len(found.scale) // 2)
-        otherwise = self.mean.predict(cells, start)
-        away = np.full((*cells.shape, len(self.members)), np.nan)
-        for k, member in enumerate(self.members):
-            if not isinstance(member, Windowed) or found.weights[:, k].any():
-                away[..., k] = member.predict(cells, start) - otherwise
-        has = ~np.isnan(away)
-        share = _present(found.weights[classes], has)
-        away = np.where(has, away, 0)
-        values, squares = (share * away).sum(-1), (share * np.square(away)).sum(-1)
-        scale = found.scale[classes]
-        variances = np.maximum(squares - np.square(values), 0) / np.square(scale)
-        return otherwise + values, scale * found.spread.deviations(variances)
-
-
 def gap_classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray:
     """Classes of gaps; 0 at observed cells.
 
@@ -370,32 +368,117 @@ def gap_classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray
     return found + n_classes * outside
 
 
-def members_for(
-    completer: Any, periods: Sequence[int], span: Span, causal: bool, seed: int
-) -> list[Any]:
-    """Make the members for the periods of some series.
+@dataclass(frozen=True)
+class Ends:
+    """How long the cells of each series are missing at the first and last times.
 
-    Without ``causal``, there are windows of all kinds, with and without offsets.
+    Parameters
+    ----------
+    span : tuple of int
+        First time with an observed cell of any series, and the time after the last.
+    before, after : int ndarray of shape (n_series,)
+        Number of missing cells before the first observed one and after the last one.
+    missing : bool
+        Whether any cell is missing there. Otherwise the lengths are those of gaps.
     """
-    found: list[Any] = [
-        Interpolation(causal),
-        *(SeasonalMean(p) for p in periods or [1]),
-    ]
-    plain, around = Windows("times"), [(-1, 1), (-2, 2)]
-    offsets: list[tuple[int, ...]]
-    if causal:
-        offsets = [(-1,), *((-p,) for p in periods), (-2,)]
-    else:
-        whole = [(-p, p) for p in periods]
-        offsets = [*whole[:1], around[0], *whole[1:], around[1]]
-    arranged = [plain, widest(plain, offsets, span, N_COLUMNS)]
-    for p in () if causal else periods:
-        for plain, unit in ((Windows("periods", p), p), (Windows("slots", p), 1)):
-            if plain.n_rows(span) >= plain.n_own(span):
-                offsets = [(a * unit, b * unit) for a, b in around]
-                arranged += [plain, widest(plain, offsets, span, N_COLUMNS)]
-    for windows in dict.fromkeys(arranged):
-        # A single column says nothing about its missing cells.
-        if windows.offsets or windows.n_own(span) > 1:
-            found.append(Windowed(windows, completer, seed))
+
+    span: tuple[int, int]
+    before: np.ndarray
+    after: np.ndarray
+    missing: bool
+
+    @classmethod
+    def of(
+        cls, missing: np.ndarray, lost: np.ndarray, rng: np.random.RandomState
+    ) -> Ends:
+        """Find the ends of series, (n_times, n_series), each with an observed cell.
+
+        If cells are missing at one end only, they are held out at both, like there: the
+        first and the last times of a series are alike. Of the ``missing`` cells, those
+        that are ``lost`` are to be completed; a series may end before the others do.
+        """
+        before = (lost & np.logical_and.accumulate(missing)).sum(0)
+        after = (lost & np.logical_and.accumulate(missing[::-1])[::-1]).sum(0)
+        found = bool(before.any() or after.any())
+        if not found:
+            lengths = gap_lengths(missing)[missing]
+            before, after = rng.choice(
+                lengths if len(lengths) else [1], (2, missing.shape[1])
+            )
+        elif not before.any():
+            before = after
+        elif not after.any():
+            after = before
+        seen = np.flatnonzero(~missing.all(1))
+        return cls((int(seen[0]), int(seen[-1]) + 1), before, after, found)
+
+    @property
+    def n_rounds(self) -> int:
+        """How often ends are held out, without an overlap of those of two rounds."""
+        if not self.missing:
+            return 1
+        n_ends = int((self.before > 0).sum() + (self.after > 0).sum())
+        apart = 1 + self._shifts // self._longest
+        return min(MAX_END_ROUNDS, -(-ENOUGH_ENDS // n_ends), apart)
+
+    @property
+    def _longest(self) -> int:
+        return int(max(self.before.max(), self.after.max()))
+
+    @property
+    def _room(self) -> int:
+        return int(END_SHARE * (self.span[1] - self.span[0]))
+
+    @property
+    def _shifts(self) -> int:
+        """Number of times by which the ends can move."""
+        return max(self._room - self._longest, self._room // 4)
+
+    def moved(
+        self, missing: np.ndarray, lot: float, step: int, rng: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Choose times between the first and last ones, and ends of the series there.
+
+        Parameters
+        ----------
+        missing : bool ndarray of shape (n_times, n_series)
+            Missing cells.
+        lot : float in [0, 1]
+            How far the first and the last times move towards each other.
+        step : int
+            They move by multiples of this number of times.
+        rng : RandomState
+            Source of the random order of the series, which exchange their ends.
+
+        Returns
+        -------
+        since, until : int ndarray of shape (2, n_series)
+            First time, and the time after the last, that is hidden of each series, at
+            its beginning and at its end. All earlier and all later times are removed.
+        """
+        (first, stop), room = self.span, self._room
+        shift = int(lot * self._shifts) // step * step
+        begin, end = first + shift, stop - shift
+        before = _exchanged(self.before, missing[begin], rng).clip(max=room - shift)
+        after = _exchanged(self.after, missing[end - 1], rng).clip(max=room - shift)
+        since = np.stack([np.full_like(before, begin), end - after])
+        return since, np.stack([begin + before, np.full_like(after, end)])
+
+
+def _exchanged(
+    lengths: np.ndarray, gone: np.ndarray, rng: np.random.RandomState
+) -> np.ndarray:
+    """Give the ends of series to others, so that no more are missing together.
+
+    Series that are ``gone`` at the first or last time get an end first; of the others,
+    at least one does.
+    """
+    ends, series = rng.permutation(len(gone)), rng.permutation(len(gone))
+    ends = ends[np.argsort(lengths[ends] == 0, kind="stable")]
+    series = series[np.argsort(~gone[series], kind="stable")]
+    n_ends, n_gone = int((lengths > 0).sum()), int(gone.sum())
+    if 0 < n_ends <= n_gone < len(gone):
+        series[[n_ends - 1, n_gone]] = series[[n_gone, n_ends - 1]]
+    found = np.empty_like(lengths)
+    found[series] = lengths[ends]
     return found

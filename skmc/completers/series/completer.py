@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator
-from skmc.cells import Container
+from skmc.cells import Container, Observed, Scaling
 from skmc.compatibility import fit_context, with_callbacks
-from skmc.completers.auto._spread import Spread
-from skmc.completers.series._fitted import FittedSeries
-from skmc.completers.series._score import score
-from skmc.completers.series._table import TimeTable
+from skmc.completers._units import standardized, undone
+from skmc.completers.gaussian import GaussianCompleter
+from skmc.completers.series._members import SeasonalMean, Span, members_for
+from skmc.completers.series._periods import find_periods
+from skmc.completers.series._stack import HELD_OUT, SeriesStack
+from skmc.completers.series._table import Series, TimeGrid, TimeTable
+from skmc.linalg import seed_of, threads_for
 from skmc.loop import FitTasks
+from skmc.metrics import nmae
 from skmc.parameters import Count, Seed
+from skmc.patterns import moved_gaps
+from skmc.stacking import Spread
 from skmc.tables import as_table, indicator_for, with_indicator, with_tables
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
@@ -205,7 +214,7 @@ class SeriesCompleter(Estimator):
         validate_data(self, X, skip_check_array=True)
         table = TimeTable.read(X, self.time, self.unit)
         with FitTasks(self, X, y, None) as tasks:
-            self._fitted = FittedSeries.fit(self, table, tasks)
+            self._fitted = self._fit_table(table, tasks)
         self.indicator_ = indicator_for(X) if self.add_indicator else None
         self.periods_ = self._fitted.periods
         self.error_, self.weights_ = self._fitted.error, self._fitted.weights
@@ -296,7 +305,73 @@ class SeriesCompleter(Estimator):
         half = std * spread.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
-    score = score
+    def score(self, X: Container, y: Any = None) -> float:
+        """Negative normalized mean absolute error; higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_times, n_columns)
+            Series with the columns of the fit.
+        y : container of the same shape or None, default=None
+            True values. The score compares the cells that are missing in ``X`` and
+            known in ``y``. Without ``y``, a tenth of the observed cells is hidden, in
+            gaps like those of the missing ones (the same each time), completed and
+            compared. For times of the fit this score is optimistic. A one-dimensional
+            ``y`` is the target of a pipeline and is ignored.
+
+        Returns
+        -------
+        float
+            ``-mean |X - M| / (max M - min M)``, of the standardized series if the fit
+            standardizes them.
+
+        Raises
+        ------
+        ValueError
+            No cell can be compared.
+        """
+        table = self._read(X)
+        if y is None or np.ndim(y) == 1:
+            truth, order = table.cells, table.positions(self._fitted.grid).argsort()
+            missing, hidden = np.isnan(truth[order]), np.empty(truth.shape, bool)
+            rng = np.random.RandomState(0)
+            n_hidden = round(HELD_OUT * (~missing).sum())
+            hidden[order] = moved_gaps(missing, ~missing, n_hidden, rng)
+            table = replace(table, cells=np.where(hidden, np.nan, truth))
+        else:
+            truth = self._read(y).cells
+            hidden = np.isnan(table.cells) & ~np.isnan(truth)
+        if not hidden.any():
+            raise ValueError("There is no cell to compare.")
+        values = self._fitted.predict(table)[0]
+        scaling = self._fitted.scaling
+        M = standardized(truth, scaling)
+        return -nmae(standardized(values, scaling), M, hidden)
+
+    @threads_for(0)  # the members choose their own
+    def _fit_table(self, table: TimeTable, tasks: FitTasks) -> FittedSeries:
+        """Fit the members that the parameters ask for to the series of a table."""
+        rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
+        grid = table.grid()
+        at = table.positions(grid)
+        span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.series))
+        cells = _placed(table.cells, at, span)
+        scaling = _scaling_of(cells, self.scaling)
+        scaled = standardized(cells, scaling)
+        periods = _periods_of(scaled, self.period, grid)
+        completer: Any = self.completer
+        if completer is None:
+            completer = GaussianCompleter(tol=1e-3, random_state=0)
+        members = members_for(completer, periods, span, self.causal, rng.randint(2**31))
+        mean = SeasonalMean(periods[0] if periods else 1)
+        present = _placed(table.present, at, span) == 1
+        with warnings.catch_warnings():
+            if self.completer is None:  # weights suit any state of its models
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            stack = SeriesStack.fit(
+                scaled, span.start, present, members, mean, self.causal, tasks, rng
+            )
+        return FittedSeries(table.series, grid, span, scaling, periods, stack)
 
     def _predict(
         self, X: Container
@@ -317,3 +392,99 @@ class SeriesCompleter(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSeries:
+    """A stack, and where the series of the fit were.
+
+    Parameters
+    ----------
+    series : list of (unit, int)
+        Series of the fit: unit, and column of the table.
+    grid : TimeGrid
+        Positions of times.
+    span : Span
+        Positions of the fit.
+    scaling : Scaling
+        Standardization of the series.
+    periods : list of int
+        Periods.
+    stack : SeriesStack
+        Members and weights.
+    """
+
+    series: list[Series]
+    grid: TimeGrid
+    span: Span
+    scaling: Scaling
+    periods: list[int]
+    stack: SeriesStack
+
+    @property
+    def error(self) -> float:
+        """Error on the held-out cells."""
+        return self.stack.error
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """Weights of the members for each class of gaps."""
+        columns = self.stack.own.weights.T
+        pairs = zip(self.stack.members, columns, strict=True)
+        return {member.name: own for member, own in pairs}
+
+    @threads_for(0)
+    def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray, Spread]:
+        """Complete the series of a table.
+
+        Parameters
+        ----------
+        table : TimeTable
+            Series of the fit.
+
+        Returns
+        -------
+        values, std : ndarray of shape (n_times, n_series)
+            Values and standard deviations of the missing cells.
+        spread : Spread
+            Errors on the held-out cells, in units of their deviations.
+        """
+        at, span = table.positions(self.grid), self.span
+        if table.ticks is None:
+            at = at + (span.start if len(at) == span.n_times else span.stop)
+        later = at.min() < span.start or at.max() >= span.stop
+        if later:
+            span = Span(int(at.min()), int(np.ptp(at)) + 1, span.n_series)
+        scaled = standardized(_placed(table.cells, at, span), self.scaling)
+        weights = self.stack.later if later else self.stack.own
+        values, std = self.stack.predict(scaled, span.start, weights)
+        values = undone(values, self.scaling)
+        std = std * self.scaling.scale.numpy()
+        at = at - span.start
+        return values[at], std[at], weights.spread
+
+
+def _placed(cells: np.ndarray, at: np.ndarray, span: Span) -> np.ndarray:
+    found = np.full((span.n_times, span.n_series), np.nan)
+    found[at - span.start] = cells
+    return found
+
+
+def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
+    if isinstance(asked, str):
+        return find_periods(cells, grid.calendar)
+    found = [] if asked is None else np.atleast_1d(asked).tolist()
+    for period in found:
+        if not (isinstance(period, int) and 2 <= period <= len(cells) // 2):
+            raise ValueError(
+                f"period={asked!r} must have whole numbers of times between 2 and half "
+                f"of the series, {len(cells) // 2}; got {period!r}."
+            )
+    return sorted(set(found))
+
+
+def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
+    data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
+    found = Scaling.of(data, "columns" if how == "auto" else how)
+    # A constant series may have other values later.
+    return Scaling(found.shift, torch.where(found.scale > 0, found.scale, 1.0))

@@ -1,0 +1,200 @@
+"""Learning of more rows, cells and columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from skmc.base.completer import BaseCompleter
+from skmc.base.fitted import Fitted, Outcome
+from skmc.cells import Container, Entries, StoredEntries, sparse_cells, to_cells
+
+
+@dataclass(frozen=True)
+class MoreCells:
+    """Cells to add to a fit.
+
+    Parameters
+    ----------
+    rows, cols : int ndarray of shape (n_cells,)
+        Positions in the whole matrix, without duplicates.
+    values : ndarray of shape (n_cells,)
+        Values of the cells, which replace known ones.
+    shape : tuple of int
+        Shape of the whole matrix after the update.
+    ids : tuple of ndarray or None, default=None
+        Identifiers of rows and columns after the update.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+    shape: tuple[int, int]
+    ids: tuple[np.ndarray, np.ndarray] | None = None
+
+    def into(self, cells: np.ndarray) -> np.ndarray:
+        """Return a dense matrix with these cells.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (m, n)
+            Current matrix, NaN where missing.
+
+        Returns
+        -------
+        ndarray of the new shape
+        """
+        m, n = cells.shape
+        whole = np.full(self.shape, np.nan, cells.dtype)
+        whole[:m, :n] = cells
+        whole[self.rows, self.cols] = self.values
+        return whole
+
+
+class PartialFit(BaseCompleter):
+    """Mixin of completers that learn more cells without a fit to all of them."""
+
+    @abstractmethod
+    def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:
+        """Return the fit to all cells, and the fitted attributes that change."""
+
+    def partial_fit(self, X: Container, y: object = None) -> Self:
+        """Learn more rows, more cells of known rows, or more columns.
+
+        The model is that of all cells so far. The first call is `fit`, which also makes
+        all choices ("auto"). The Notes of the class give the cost of a further call and
+        its differences from a fit to all cells.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            New rows, which are appended to the existing ones. The rows of `Entries`
+            have numbers or identifiers: rows with unknown ones are new. To the others,
+            cells are added, or replaced if they are known. If ``X`` has more columns
+            than before, the last ones are new, and the other rows miss them.
+        y : Ignored
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+        """
+        if not hasattr(self, "_fitted"):
+            return self.fit(X, y)
+        if self._priors.weighted:
+            raise ValueError(
+                "partial_fit cannot continue a fit with weights; call fit with all "
+                "cells."
+            )
+        before = dict(vars(self))
+        try:
+            more = self._read_more(X)
+            fitted, changed = self._fit_more(more)
+            fitted.statistics = statistics = replace(fitted.statistics, ids=more.ids)
+            if (
+                statistics.empty_cols.any()
+                or statistics.empty_rows[self._shape[0] :].any()
+            ):
+                self._warn_of_empty(statistics)
+            kept = {name: before[name] for name in before["_fitted_names"]}
+            del kept["_bounds"], kept["_like"]  # there may be more columns
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        common = self._common_attributes(statistics)
+        self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
+        return self
+
+    def _read_more(self, X: Any) -> MoreCells:
+        m, n = self._shape
+        missing = self.missing_values
+        if isinstance(X, StoredEntries):
+            raise TypeError(
+                f"partial_fit needs cells in memory, but X is {X!r}; pass Entries, or "
+                "fit to all files again."
+            )
+        if isinstance(X, Entries):
+            X = X[X.values != missing]
+            # A slice may contain a cell twice; the last one is used.
+            place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
+            last = np.zeros(len(X), bool)
+            last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
+            X = X[last]
+            if X.ids is not None:
+                return self._read_identified(X)
+            self._check_no_ids()
+            shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
+            if shape[1] > n:
+                self._check_no_names()
+                validate_data(self, sp.csr_array(shape), accept_sparse=True)
+            return MoreCells(X.rows, X.cols, X.values, shape)
+        self._check_no_ids()
+        if sp.issparse(X):
+            rows, cols, values = sparse_cells(X, missing_values=missing)
+            size, wider = X.shape, X.shape[1] > n
+            if wider:
+                self._check_no_names()
+            validate_data(self, sp.csr_array(size), accept_sparse=True, reset=wider)
+        else:
+            width = np.shape(to_cells(X, missing_values=missing))
+            appended = len(width) == 2 and width[1] > n
+            if appended:
+                self._check_first_names(X)
+            cells = self._read(X, reset=appended)
+            rows, cols = np.nonzero(~np.isnan(cells))
+            values, size = cells[rows, cols], cells.shape
+        return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))
+
+    def _read_identified(self, X: Entries) -> MoreCells:
+        """Find rows and columns by their identifiers; new ones come last."""
+        if self._priors.ids is None:
+            raise ValueError(
+                "X has identifiers, but the fit had none; fit to Entries.from_frame, "
+                "too."
+            )
+        places, ids = [], []
+        for known, own in zip(self._priors.ids, X.labels, strict=True):
+            if known.dtype.kind != own.dtype.kind:
+                raise TypeError(
+                    f"Identifiers of X are {own.dtype}, those of the fit {known.dtype}."
+                )
+            joined = np.concatenate([known, np.setdiff1d(own, known)])
+            order = np.argsort(joined, kind="stable")
+            places.append(order[np.searchsorted(joined, own, sorter=order)])
+            ids.append(joined)
+        shape = len(ids[0]), len(ids[1])
+        validate_data(self, sp.csr_array(shape), accept_sparse=True)
+        return MoreCells(places[0], places[1], X.values, shape, (ids[0], ids[1]))
+
+    def _check_no_ids(self) -> None:
+        if self._priors.ids is not None:
+            raise ValueError(
+                "The rows of the fit have identifiers, so new cells need them, too; "
+                "pass Entries.from_frame."
+            )
+
+    def _check_no_names(self) -> None:
+        if hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "The columns of the fit have names, so new columns need names too; "
+                "pass a data frame."
+            )
+
+    def _check_first_names(self, X: Container) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        first = list(getattr(X, "columns", ()))[: self._shape[1]]
+        if names is None and not first:
+            return
+        if names is None or list(names) != first:
+            raise ValueError(
+                "X has more columns than the fit, so the first ones must be those of "
+                f"the fit, {None if names is None else list(names)}, but they are "
+                f"{first or None}."
+            )

@@ -1,0 +1,177 @@
+"""Mixins of completers whose ``fit`` takes more than the matrix."""
+
+from __future__ import annotations
+
+from typing import Self, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skmc.base.completer import BaseCompleter, validated
+from skmc.base.factored import RowModels
+from skmc.base.reading import by_identifier
+from skmc.cells import Container, Entries
+
+
+class TakesWeights(BaseCompleter):
+    """Mixin of completers whose ``fit`` takes weights of cells."""
+
+    @validated
+    def fit(
+        self, X: Container, y: object = None, *, cell_weight: Container | None = None
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+            With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+            curve.
+        {cell_weight}
+            Weights multiply the squared errors of the cells in the loss, in the
+            scaling, and where held-out cells choose hyper-parameters or stop the fit.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+
+        Raises
+        ------
+        ValueError
+            ``cell_weight`` has another shape, or the weight of an observed cell is
+            negative or NaN.
+        """
+        return self._run_fit(X, y, cell_weight=cell_weight)
+
+
+class TakesGraphs(BaseCompleter):
+    """Mixin of completers whose ``fit`` takes graphs, and weights of cells."""
+
+    @validated
+    def fit(
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        row_graph: Container | None = None,
+        col_graph: Container | None = None,
+        cell_weight: Container | None = None,
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+            With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+            curve.
+        {row_graph}
+            Weights are divided by the mean degree of the rows.
+        {col_graph}
+        {cell_weight}
+            Weights multiply the squared errors of the cells in the loss, in the
+            scaling, and where held-out cells choose hyper-parameters or stop the fit.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+
+        Raises
+        ------
+        ValueError
+            Graphs of other sizes, that are not symmetric or have negative weights, or
+            cells whose weight is negative or NaN.
+        """
+        known = {"row_graph": row_graph, "col_graph": col_graph}
+        return self._run_fit(X, y, **known, cell_weight=cell_weight)
+
+
+class TakesFeatures(BaseCompleter):
+    """Mixin of completers whose ``fit`` takes features, graphs and weights of cells."""
+
+    @validated
+    def fit(
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        row_features: Container | None = None,
+        col_features: Container | None = None,
+        row_graph: Container | None = None,
+        col_graph: Container | None = None,
+        cell_weight: Container | None = None,
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Rows and columns without an observed cell are completed from their features and
+        graphs, if there are any.
+
+        Parameters
+        ----------
+        {X}
+        {y}
+        {row_features}
+            Dense features are standardized; sparse ones are divided by one number, and
+            cells that are not stored are 0.
+        {col_features}
+        {row_graph}
+        {col_graph}
+        {cell_weight}
+
+        Returns
+        -------
+        self
+            The fitted completer.
+
+        Raises
+        ------
+        ValueError
+            Features or graphs of other sizes, features with missing values (complete
+            them first), graphs that are not symmetric or have negative weights, or
+            cells whose weight is negative or NaN.
+        """
+        return self._run_fit(
+            X,
+            y,
+            row_features=row_features,
+            col_features=col_features,
+            row_graph=row_graph,
+            col_graph=col_graph,
+            cell_weight=cell_weight,
+        )
+
+    def transform(
+        self, X: Container, *, row_features: Container | None = None
+    ) -> np.ndarray:
+        """Complete rows of the fitted matrix or new rows.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows to complete.
+        row_features : as in `fit`, of shape (n_samples, p), optional
+            Features of these rows. Without them, the rows of the fitted matrix have the
+            features and neighbors of the fit, if ``X`` has exactly its cells. The rows
+            of any other ``X`` are treated as average.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            The completion in the float dtype of ``X``; a DataFrame under
+            ``set_output``. Observed cells are unchanged unless
+            ``keep_observed=False``. Rows without an observed cell are completed from
+            their features if the fit had features or a graph of rows, and are filled
+            with the column means otherwise.
+        """
+        if row_features is None:
+            return super().transform(X)
+        check_is_fitted(self)
+        if isinstance(X, Entries) and X.ids is not None:
+            X, known = by_identifier(X, {"row_features": row_features})
+            row_features = known["row_features"]
+        cells, source = self._read_rows(X, reset=False)
+        values = cast(RowModels, self._fitted).with_features(cells, row_features)
+        return self._answer(source, cells, values)
