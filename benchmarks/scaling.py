@@ -175,7 +175,7 @@ def accuracy(name: str, percent: int, many: int) -> dict[str, float]:
     truth = truth_of(name)
     hidden = np.random.default_rng(3).random(truth.shape) < percent / 100
     X = np.ma.masked_array(truth, hidden)
-    with mock.patch("skmc.completers._energies.MANY", many):
+    with mock.patch("skmc.completers.air.MANY", many):
         completed = AIRCompleter(random_state=0).fit_transform(X)
     return {"rmse": rmse(completed, truth, hidden)}
 

@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from skmc.base import IterativeCompleter, RowModels, positions, warn_user
+from skmc.base import BaseCompleter, RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import (
     Entries,
@@ -34,8 +34,8 @@ Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 Block: TypeAlias = tuple[Tensor, tuple[np.ndarray, np.ndarray] | None]
 
 
-class Recommends(IterativeCompleter):
-    """Adds rankings of columns and rows to a completer whose fit is `RowModels`."""
+class Recommends(BaseCompleter):
+    """Mixin of completers that rank columns and rows; their fit is `RowModels`."""
 
     rank_: int = field(init=False)
     _fitted: RowModels = field(init=False)

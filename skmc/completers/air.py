@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral, Real
@@ -13,22 +13,38 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
-from skmc.cells import Given, Observed
-from skmc.completers._energies import (
-    first_fill,
-    fixed_energy,
-    laplacians,
-    learned_energy,
+from skmc.base import (
+    EDGES,
+    CompleterTags,
+    IterativeCompleter,
+    TakesGraphs,
+    laplacian_of,
 )
+from skmc.cells import Given, Observed
+from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import LOW_RANK, Cost, Variant
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, directions_of, nearest
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
-from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
+from skmc.terms import (
+    AdaptiveDirichletEnergy,
+    Blocks,
+    Columns,
+    DirichletEnergy,
+    NeighborDirichletEnergy,
+    Rows,
+    SparseDirichletEnergy,
+    SquaredError,
+    Term,
+    Transform,
+)
 
 MAX_WIDTH = 1000  # largest default of width
+MANY = 2000  # largest number of items of which "auto" compares all pairs
+N_NEIGHBORS = 10  # of neighbors="auto"
+RANK = 10  # largest rank of the fill in which the first neighbors are found
+FILL_SWEEPS = 10
 
 
 class AIRCompleter(TakesGraphs, IterativeCompleter):
@@ -245,15 +261,15 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
                 f"fixed_laplacians names {sorted(unknown)}, but the transforms are "
                 f"{[transform.name for transform, _ in weighted]}."
             )
-        fill = cache(partial(first_fill, data))
+        fill = cache(partial(_first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
                 L, own = fixed.get(transform.name), rng.stream(number)
                 if L is None:
-                    term = learned_energy(params, data, transform, weight, own, fill)
+                    term = _learned_energy(params, data, transform, weight, own, fill)
                 else:
-                    term = fixed_energy(L, data, transform, weight)
+                    term = _fixed_energy(L, data, transform, weight)
                 terms.append(term)
         width = params.width or min(*data.shape, MAX_WIDTH)
         model = FactorProduct.random(
@@ -297,3 +313,129 @@ def _checked_blocks(
                 f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."
             )
     return list(blocks.items())
+
+
+def _learned_energy(
+    params: Params,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+    rng: Randomness,
+    fill: Callable[[], Tensor],
+) -> Term:
+    """The energy of items with a learned Laplacian.
+
+    A warm start resumes the graph of the last fit. Without one, the first neighbors
+    are the nearest in ``fill()``.
+    """
+    k = transform.n_items(*data.shape)
+    shared = transform, weight, params.adjacency, params.laplacian_every
+    n_neighbors = _n_neighbors(params.neighbors, k)
+    if n_neighbors is None:
+        refuse_large_laplacian(
+            data,
+            transform,
+            "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
+            "to 0",
+        )
+        return AdaptiveDirichletEnergy(rng.uniform(k, k, k**-0.5), *shared)
+    n_edges = n_neighbors + 1
+    W = rng.uniform(k, n_edges, n_edges**-0.5)
+    warm = getattr(params.last, "warm", {})
+    if (name := transform.name + EDGES) in warm:
+        resumed = warm[name].to(data.values.device)
+        return NeighborDirichletEnergy(W, resumed, *shared)
+    items = transform(fill())
+    n_directions = directions_of(k, n_neighbors)
+    directions = rng.normal(n_directions, items.shape[-1], 1.0).to(items.device)
+    edges = nearest(items, n_neighbors, directions)
+    refresh = params.max_iter // 4, params.max_iter // 2
+    return NeighborDirichletEnergy(W, edges, *shared, directions, refresh)
+
+
+def _fixed_energy(
+    L: Any,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+) -> Term:
+    """The energy of items with a given Laplacian."""
+    k, sparse = transform.n_items(*data.shape), sp.issparse(L)
+    L = sp.csr_array(L, dtype=float) if sparse else np.asarray(L, dtype=float)
+    valid = L.shape == (k, k)
+    if valid and sparse:
+        # It must be symmetric and diagonally dominant, like all graph Laplacians.
+        most = abs(L).max()
+        outside = abs(L).sum(1) - 2 * L.diagonal()
+        valid = abs(L - L.T).max() <= 1e-6 and outside.max() <= 1e-5 * most
+    elif valid:
+        valid = np.allclose(L, L.T, atol=1e-6)
+        valid = valid and np.linalg.eigvalsh(L)[0] >= -1e-5 * np.abs(L).max()
+    if not valid:
+        kind = "diagonally dominant" if sparse else "positive semi-definite"
+        raise ValueError(
+            f"fixed_laplacians[{transform.name!r}] must be symmetric {kind} of shape "
+            f"{(k, k)}, got shape {L.shape}."
+        )
+    values = data.values
+    if not sparse:
+        return DirichletEnergy(torch.as_tensor(L).to(values), transform, weight)
+    starts, cols = (
+        torch.as_tensor(part, dtype=torch.int64).to(values.device)
+        for part in (L.indptr, L.indices)
+    )
+    cells = torch.as_tensor(L.data).to(values)
+    return SparseDirichletEnergy(starts, cols, cells, transform, weight)
+
+
+def _n_neighbors(neighbors: int | Literal["auto"] | None, n_items: int) -> int | None:
+    """Number of neighbors of each item; None if all pairs are compared."""
+    if neighbors == "auto":
+        neighbors = N_NEIGHBORS if n_items > MANY else None
+    return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
+
+
+def _first_fill(data: Observed) -> Tensor:
+    """Matrix in which the first neighbors are found."""
+    rank = min(RANK, min(data.shape) // 2)
+    return fill_low_rank(data.values, data.mask, rank) if rank else data.values
+
+
+def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
+    r"""Fill missing cells by ``rank`` principal components in ten sweeps.
+
+    A sweep replaces the missing cells by the projection of the matrix on its first
+    right singular vectors, each component multiplied by ``1 - noise / s^2`` (Josse and
+    Husson 2016, regularized iterative PCA): ``s`` is its singular value, and ``noise``
+    the mean of the other squared singular values. Missing cells start at zero. The cost
+    of a sweep is that of a Gram matrix of the shorter side.
+
+    Parameters
+    ----------
+    values : Tensor of shape (\*batch, m, n)
+        The observed values, centered; zero where ``mask`` is False.
+    mask : bool Tensor of shape (\*batch, m, n)
+        True where a cell is observed.
+    rank : int
+        Number of components, less than ``min(m, n)``.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, m, n)
+        Observed values, with the fill elsewhere.
+
+    References
+    ----------
+    Josse, Husson. missMDA: a package for handling missing values in multivariate data
+    analysis. J. Statistical Software 70 (2016).
+    """
+    if values.shape[-2] < values.shape[-1]:
+        return fill_low_rank(values.mT, mask.mT, rank).mT
+    X = values
+    for _ in range(FILL_SWEEPS):
+        squares, V = torch.linalg.eigh(X.mT @ X)
+        noise = squares[..., :-rank].mean(-1, keepdim=True)
+        top, V = squares[..., -rank:], V[..., -rank:]
+        kept = (1 - noise / top.clamp_min(torch.finfo(X.dtype).tiny)).clamp_min(0.0)
+        X = torch.where(mask, values, X @ (V * kept[..., None, :]) @ V.mT)
+    return X

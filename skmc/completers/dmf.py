@@ -11,7 +11,7 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
 from skmc.cells import Container, Given, Observed
-from skmc.completers._energies import laplacians, refuse_large_laplacian
+from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, squared_distances
 from skmc.models import FactorProduct

@@ -6,10 +6,8 @@ from skmc.linalg.fused import adam_update, linear, softmax_derivative
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.graph import directions_of, nearest, squared_distances
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
-from skmc.linalg.multigrid import InverseSquare
 from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
-from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.randomness import (
     ENTROPY,
     Randomness,
