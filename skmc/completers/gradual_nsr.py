@@ -332,7 +332,7 @@ class Forward:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Slacks:
     """The slack variables for a value of ``mu``, and their penalties.
 
     Parameters
@@ -368,7 +368,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Trial:
+class EpochTrial:
     """A trial step of an epoch, which may have to be repeated.
 
     Parameters
@@ -405,11 +405,11 @@ class NonsmoothState(State):
     ----------
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
-    found : Trial
+    found : EpochTrial
         The last step.
     before : Tensor of shape (n_parameters,)
         Parameters of the previous epoch.
-    blocks : Blocks
+    blocks : Slacks
         Slack variables.
     schedule : CosineSchedule
         Schedule of ``mu``.
@@ -421,9 +421,9 @@ class NonsmoothState(State):
         Number of steps done.
     """
 
-    found: Trial
+    found: EpochTrial
     before: Tensor  # theta of the previous epoch
-    blocks: Blocks
+    blocks: Slacks
     schedule: CosineSchedule
     mu: float
     delta: float
@@ -552,7 +552,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         loss = (error * residual).sum() + self.decay(theta.all_weights)
         return Forward(theta, hidden, output, error, float(loss))
 
-    def blocks(self, forward: Forward, mu: float) -> Blocks:
+    def blocks(self, forward: Forward, mu: float) -> Slacks:
         """The minimizers ``h`` and ``V`` of Q.
 
         Parameters
@@ -564,23 +564,23 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
 
         Returns
         -------
-        Blocks
+        Slacks
         """
         h = [self.activity.prox(z, mu) for z in forward.hidden]
         pairs = [self.rank.prox_and_value(W, mu) for W in forward.theta.weights]
         penalty = sum(self.activity(part) for part in h)
         penalty += sum(value for _, value in pairs)
         V = torch.cat([V.flatten() for V, _ in pairs])[None]
-        return Blocks(h, V, float(penalty))
+        return Slacks(h, V, float(penalty))
 
-    def smooth(self, forward: Forward, blocks: Blocks, mu: float) -> float:
+    def smooth(self, forward: Forward, blocks: Slacks, mu: float) -> float:
         """The smooth part of Q.
 
         Parameters
         ----------
         forward : Forward
             Forward pass.
-        blocks : Blocks
+        blocks : Slacks
             Slack variables.
         mu : float
             Width of the smoothing.
@@ -595,7 +595,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         return forward.loss + float(slack) / (2 * mu)
 
     def gradient(
-        self, data: Observed, forward: Forward, blocks: Blocks, mu: float
+        self, data: Observed, forward: Forward, blocks: Slacks, mu: float
     ) -> Tensor:
         """Gradient of the smooth part.
 
@@ -605,7 +605,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
             The observed cells.
         forward : Forward
             Forward pass.
-        blocks : Blocks
+        blocks : Slacks
             Slack variables.
         mu : float
             Width of the smoothing.
@@ -637,7 +637,9 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         blocks = self.blocks(forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
-            found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
+            found=EpochTrial(
+                forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0
+            ),
             before=theta.vector,
             blocks=blocks,
             schedule=self.schedule,
@@ -666,8 +668,8 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         )
 
     def _search(
-        self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
-    ) -> tuple[Trial, float]:
+        self, data: Observed, state: NonsmoothState, blocks: Slacks, mu: float
+    ) -> tuple[EpochTrial, float]:
         """Find the step of an epoch by trials, and the next ``delta``."""
         late = state.iteration + 1 > self.grace
         # Q of the previous epoch, at this epoch's mu.
@@ -692,11 +694,11 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         self,
         data: Observed,
         state: NonsmoothState,
-        blocks: Blocks,
+        blocks: Slacks,
         mu: float,
         L: float,
         omega: float,
-    ) -> Trial:
+    ) -> EpochTrial:
         """Take a proximal gradient step of length ``1 / (gamma L)``."""
         now = state.theta.vector
         hat = now + omega * (now - state.before)
@@ -710,7 +712,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         way = vector - hat
         squared = inner(way, way)
         bound = value + inner(grad, way) + L / 2 * squared
-        return Trial(
+        return EpochTrial(
             forward=forward,
             end=end,
             way=squared,
@@ -719,7 +721,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
             lipschitz=L,
         )
 
-    def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
+    def _descends(self, state: NonsmoothState, found: EpochTrial, start: float) -> bool:
         """Whether an epoch lowers the smooth part as Proposition 2 requires."""
         gamma, L = self.gamma, found.lipschitz
         moved = state.theta.vector - state.before

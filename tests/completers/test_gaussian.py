@@ -9,9 +9,9 @@ from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
 from skmc import GaussianCompleter, Observed, patterns
-from skmc.completers.gaussian.completer import CopulaMarginal
 from skmc.completers.gaussian.distributions import FactorGaussian, Gaussian, Patterns
 from skmc.completers.gaussian.em import EM, FactorEM
+from skmc.completers.gaussian.gaussian import CopulaMarginal
 from skmc.loop import solve
 from skmc.uncertainty import MultipleCompletion, pool
 

@@ -1,5 +1,5 @@
 """`BayesianFactorizationCompleter`: factors averaged over posterior samples."""
 
-from skmc.completers.bayesian.completer import BayesianFactorizationCompleter
+from skmc.completers.bayesian.bayesian import BayesianFactorizationCompleter
 
 __all__ = ["BayesianFactorizationCompleter"]

@@ -1,5 +1,5 @@
 """`KNNCompleter`: averages of the most similar rows."""
 
-from skmc.completers.knn.completer import KNNCompleter
+from skmc.completers.knn.knn import KNNCompleter
 
 __all__ = ["KNNCompleter"]

@@ -75,7 +75,7 @@ def knn_values(
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
     A = torch.where(seen, queries - means, 0.0)
-    search = _Search(B, donors_seen, n_neighbors, by_distance)
+    search = _DonorSearch(B, donors_seen, n_neighbors, by_distance)
     answer = torch.empty_like(A)
     todo = torch.arange(len(A), device=A.device)
     reach, dtype = min(3 * n_neighbors, len(B)), torch.float32
@@ -146,7 +146,7 @@ class _Sides:
         return edge, (chunk * size + place).flatten(1).gather(1, nearest)
 
 
-class _Search:
+class _DonorSearch:
     """Averages over the nearest of a fixed set of donors."""
 
     def __init__(self, B: Tensor, seen: Tensor, n_neighbors: int, by_distance: bool):

@@ -323,7 +323,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         per_row = len(data.values) / data.shape[0] if informed else 1.0
         first = WEIGHTS[0] if weight == "auto" else float(weight)
         cells = per_row**self.per_cell
-        search = _Search(
+        search = _FactorSearch(
             self._als,
             self.max_iter,
             trials,
@@ -486,7 +486,7 @@ class _Trial(NamedTuple):
 
 
 @dataclass
-class _Search:
+class _FactorSearch:
     """Trials that start from the factors of earlier ones.
 
     A few sweeps are sufficient, because weights and ranks change by small steps.
