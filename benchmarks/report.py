@@ -108,6 +108,40 @@ def tables(results: Results) -> None:
             bars("tables", found["error"].head(16), "error / error of IterativeImputer")
 
 
+def error_over_time(results: Results) -> None:
+    """Geometric means and median seconds of what all tables have."""
+    rows = results("tables", "over time", "rmse")
+    errors = rows.pivot_table(index=["data", "mask"], columns="method", values="value")
+    errors = errors.dropna(axis="columns")
+    ratio = errors.div(errors["IterativeImputer, 10"], axis=0).apply(geometric)
+    seconds = rows.groupby("method")["seconds"].median()
+    found = pd.DataFrame({"error": ratio, "seconds": seconds}).dropna()
+    found.index.name = None
+    # hyperimpute decides itself how long it runs.
+    plain = results("tables", "auto", "rmse").set_index(["method", "data", "mask"])
+    errors_of = plain["value"].unstack("method").loc[errors.index]
+    own_time = plain["seconds"]["hyperimpute"].loc[errors.index].median()
+    ratio_of = errors_of["hyperimpute"] / errors_of["IterativeImputer"]
+    found.loc["hyperimpute, 0"] = geometric(ratio_of), own_time
+    named = found.index.str.rsplit(", ", n=1, expand=True)
+    found["method"] = named.get_level_values(0)
+    found["given"] = named.get_level_values(1).astype(float)
+    found = found.sort_values(["method", "given"])
+    show(f"Error after some time, {len(errors)} cases", found[["error", "seconds"]])
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for method, of in found.groupby("method"):
+        width = 2.5 if method == "AutoCompleter" else 1.2
+        axes.plot(of["seconds"], of["error"], "o-", lw=width, label=method)
+    axes.set_xscale("log")
+    axes.set_xlabel("processor seconds of one thread, median")
+    axes.set_ylabel("error / error of IterativeImputer")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(IMAGES / "benchmarks-over-time.png", dpi=100)
+    plt.close(figure)
+
+
 def draws(results: Results) -> None:
     found = {}
     for measure in ("energy", "crps", "coverage", "coefficients"):
@@ -243,9 +277,9 @@ def growth(results: Results) -> None:
 def main(arguments: list[str]) -> None:
     releases = sorted((HERE / "results").iterdir())
     results = Results(Path(arguments[0]) if arguments else releases[-1])
-    for part in (tables, draws, missing_patterns, models, pictures, ratings):
+    for part in (tables, error_over_time, draws, missing_patterns, models, pictures):
         part(results)
-    for part in (series_and_panels, drugs, growth):
+    for part in (ratings, series_and_panels, drugs, growth):
         part(results)
 
 
