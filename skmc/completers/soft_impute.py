@@ -69,7 +69,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         error has risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
         Bound on the rank of :math:`L`. None sets no bound.
-    fixed_effects : {{"both", "rows", "columns"}} or None, default="columns"
+    fixed_effects : {"both", "rows", "columns"} or None, default="columns"
         The sides that have effects without a penalty. With "columns", means of the
         columns cost no rank. "both" is the model of panels of units and times, known as
         MC-NNM. None is the method of the paper. If a constant is added to all observed
