@@ -37,10 +37,10 @@ from skmc import AIRCompleter, Entries, FactorizationCompleter
 from skmc.cells import SparseObserved
 from skmc.checks import all_completers
 from skmc.completers import Cost, Size
+from skmc.completers.factorization.als import ALS
 from skmc.datasets import load_expression, load_flixster, load_movielens, load_table
 from skmc.linalg import Randomness
 from skmc.metrics import rmse
-from skmc.solvers import ALS
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
 CAP = 25  # seconds of one size, all calls together
@@ -175,7 +175,7 @@ def accuracy(name: str, percent: int, many: int) -> dict[str, float]:
     truth = truth_of(name)
     hidden = np.random.default_rng(3).random(truth.shape) < percent / 100
     X = np.ma.masked_array(truth, hidden)
-    with mock.patch("skmc.completers._energies.MANY", many):
+    with mock.patch("skmc.completers.air.MANY", many):
         completed = AIRCompleter(random_state=0).fit_transform(X)
     return {"rmse": rmse(completed, truth, hidden)}
 

@@ -4,13 +4,15 @@
 ratings of MovieLens-100K. ``patterns`` has the patterns of MissBench (Feitelberg, Saha,
 Choi, Ahmad, Agarwal, Dwivedi, TabImpute, arXiv 2510.02625) in ten tables, made from
 their names and parameters; what these leave open is decided here. All methods have
-their defaults, and the truth is used for scores only.
+their defaults, and the truth is used for scores only. ``over_time`` gives methods less
+and more time, in the tables that were set aside.
 """
 
 from __future__ import annotations
 
 import importlib
 import time
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -100,8 +102,8 @@ def others(module: str, make: Callable[[Any], Any]) -> Callable[[], Any]:
 class Forest:
     """miceforest's mean of five completions."""
 
-    def __init__(self, module: Any):
-        self.module = module
+    def __init__(self, module: Any, rounds: int = 5):
+        self.module, self.rounds = module, rounds
 
     def fit_transform(self, X: np.ndarray) -> np.ndarray:
         pandas = importlib.import_module("pandas")
@@ -109,7 +111,7 @@ class Forest:
         kernel = self.module.ImputationKernel(
             frame, num_datasets=5, random_state=0, mean_match_candidates=0
         )
-        kernel.mice(5)
+        kernel.mice(self.rounds)
         return np.mean([kernel.complete_data(k) for k in range(5)], 0)
 
 
@@ -120,8 +122,8 @@ class Hyper:
     this argument, and computes what it asked for.
     """
 
-    def __init__(self, module: Any):
-        self.module = module
+    def __init__(self, module: Any, **params: Any):
+        self.module, self.params = module, {"random_state": 0, **params}
 
     def fit_transform(self, X: np.ndarray) -> np.ndarray:
         whole = linear_model.LogisticRegression
@@ -130,7 +132,7 @@ class Hyper:
             return whole(**others)
 
         with mock.patch.object(linear_model, "LogisticRegression", without):
-            plugin = self.module.Imputers().get("hyperimpute", random_state=0)
+            plugin = self.module.Imputers().get("hyperimpute", **self.params)
             return plugin.fit_transform(X.copy()).to_numpy()
 
 
@@ -213,10 +215,12 @@ def score_of(data: str, how: str, method: str) -> dict[str, Any]:
     return auto_or_single(method, score)
 
 
-def auto_or_single(method: str, score: Callable[[Any], dict]) -> dict[str, Any]:
+def auto_or_single(
+    method: str, score: Callable[[Any], dict], max_time: float = 60
+) -> dict[str, Any]:
     if method != "auto":
         return score(SINGLES[method]())
-    completer = AutoCompleter(random_state=0)
+    completer = AutoCompleter(max_time=max_time, random_state=0)
     # Its budget of time is counted in processor seconds, because other programs run on
     # the same machine.
     with mock.patch("time.perf_counter", time.process_time):
@@ -413,5 +417,61 @@ def thirteen_patterns(results: Results) -> None:
                 )
 
 
+# ------------------------------------------------------------ the error after some time
+
+
+def imputer(rounds: int) -> IterativeImputer:
+    return IterativeImputer(max_iter=rounds, tol=0, **SEED)
+
+
+def imputer_with_trees(rounds: int) -> IterativeImputer:
+    forest = ExtraTreesRegressor(50, min_samples_leaf=2, **SEED)
+    return IterativeImputer(forest, max_iter=rounds, tol=0, **SEED)
+
+
+def forests(rounds: int) -> Forest:
+    return Forest(importlib.import_module("miceforest"), rounds)
+
+
+def hyper(rounds: int) -> Hyper:
+    module = importlib.import_module("hyperimpute.plugins.imputers")
+    return Hyper(module, n_inner_iter=rounds)
+
+
+# What is given: seconds, or rounds over all columns.
+STEPS: dict[str, tuple[Callable[[int], Any] | None, tuple[float, ...]]] = {
+    "AutoCompleter": (None, (0.5, 1, 2, 4, 8, 16, 60)),
+    "IterativeImputer": (imputer, (1, 2, 5, 10, 20)),
+    "IterativeImputer, trees": (imputer_with_trees, (1, 2, 3, 5, 10)),
+    "miceforest": (forests, (1, 2, 5, 10)),
+    "hyperimpute": (hyper, (1, 2, 5, 10, 40)),
+}
+TIMED = [(name, how) for name in SET_ASIDE for how in ("MCAR 20 %", "MAR")]
+
+
+def error_after(data: str, how: str, method: str, amount: float) -> dict[str, Any]:
+    X, truth, hidden = case(data, how)
+
+    def score(completer: Any) -> dict[str, float]:
+        guess = np.asarray(completer.fit_transform(X))[hidden]
+        return {"rmse": float(np.sqrt(np.square(guess - truth[hidden]).mean()))}
+
+    make, _ = STEPS[method]
+    if make is None:
+        return auto_or_single("auto", score, amount)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fits of one round have not converged
+        return score(make(int(amount)))
+
+
+def over_time(results: Results) -> None:
+    for data, how in TIMED:
+        for method, (_, amounts) in STEPS.items():
+            for amount in amounts:
+                key = ("over time", data, how, f"{method}, {amount:g}")
+                args = data, how, method, amount
+                results.measure(key, error_after, *args, limit=TOO_SLOW)
+
+
 if __name__ == "__main__":
-    run(__doc__, auto, thirteen_patterns)
+    run(__doc__, auto, thirteen_patterns, over_time)

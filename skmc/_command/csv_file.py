@@ -13,7 +13,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column, TableFile, bound_names
+from skmc._command.tables import FileColumn, TableFile, bound_names
 
 SEPARATORS = ",;\t|"
 NUMBER = re.compile(
@@ -105,16 +105,16 @@ class CSVFile(TableFile):
         line = self.lines[i]
         return f"{self.path}, row {i + 1} (line {line}), column {self.names[k]!r}"
 
-    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+    def ordered(self, k: int, values: list, levels: Sequence) -> FileColumn:
         words = [None if value is None else value.strip() for value in values]
         return super().ordered(k, words, levels)
 
-    def column(self, k: int, values: list, categorical: bool) -> Column:
+    def column(self, k: int, values: list, categorical: bool) -> FileColumn:
         name = self.names[k]
         if categorical:
-            return Column(name, "category", values)
+            return FileColumn(name, "category", values)
         if _are_codes([word.strip() for word in values if word is not None]):
-            return Column(name, "words", values)
+            return FileColumn(name, "words", values)
         numbers = [None if word is None else self._number(word) for word in values]
         if not any(numbers):
             if all(self._nearly_number(w) for w in values if w is not None):
@@ -123,7 +123,7 @@ class CSVFile(TableFile):
                     "thousands, or with a sign or unit such as % or kg, which are read "
                     "as words; remove these characters"
                 )
-            return Column(name, "words", values)
+            return FileColumn(name, "words", values)
         wrong = [i for i, word in enumerate(values) if word and not numbers[i]]
         if wrong:
             word = values[wrong[0]]

@@ -55,7 +55,7 @@ class Messages:
             self.warn(message)
 
     @contextmanager
-    def progress(self) -> Iterator[Progress | None]:
+    def progress(self) -> Iterator[ProgressBars | None]:
         """A progress bar on a terminal, None otherwise."""
         if self.quiet or not sys.stderr.isatty():
             yield None
@@ -67,10 +67,10 @@ class Messages:
             yield None
             return
         with Bars(console=Console(stderr=True), transient=True) as bars:
-            yield Progress(bars)
+            yield ProgressBars(bars)
 
 
-class Progress:
+class ProgressBars:
     """A bar for each fit and for its parts, as a scikit-learn callback."""
 
     def __init__(self, bars: rich.progress.Progress):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skmc._command.failure import CommandError, UsageError, optional
-from skmc._command.tables import Column, TableFile, bound_names, whole
+from skmc._command.tables import FileColumn, TableFile, bound_names, whole
 
 
 class ParquetFile(TableFile):
@@ -35,23 +35,23 @@ class ParquetFile(TableFile):
     def values(self, k: int) -> list:
         return [None if v != v else v for v in self.table.column(k).to_pylist()]
 
-    def column(self, k: int, values: list, categorical: bool) -> Column:
+    def column(self, k: int, values: list, categorical: bool) -> FileColumn:
         types, name = self.arrow.types, self.names[k]
         dtype = self.table.column(k).type
         dictionary = types.is_dictionary(dtype)
         if dictionary and dtype.ordered:
-            return Column(name, "level", values, tuple(self._levels(k)))
+            return FileColumn(name, "level", values, tuple(self._levels(k)))
         if categorical or dictionary or types.is_boolean(dtype):
-            return Column(name, "category", values)
+            return FileColumn(name, "category", values)
         if types.is_integer(dtype):
             return self.numbers(k, "whole", values)
         if types.is_floating(dtype):
             return self.numbers(k, "number", values)
         if types.is_decimal(dtype):
-            return Column(name, "number", values)
-        return Column(name, "words", values)
+            return FileColumn(name, "number", values)
+        return FileColumn(name, "words", values)
 
-    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+    def ordered(self, k: int, values: list, levels: Sequence) -> FileColumn:
         dtype = self.table.column(k).type
         if self.arrow.types.is_dictionary(dtype):
             dtype = dtype.value_type

@@ -26,7 +26,7 @@ LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflow
 
 
 @dataclass
-class Column:
+class FileColumn:
     """One column of a file.
 
     ``kind`` is "number", "whole" (integers), "category", "level"
@@ -55,7 +55,7 @@ class TableFile(File, ABC):
         *("index", "categorical", "ordinal", "draws", "intervals", "time"),
     )
     matrix_of = " Only numeric columns are compared, standardized."
-    columns: list[Column]
+    columns: list[FileColumn]
     one_column = ""  # remedy for a file with one column
     mark_as_missing = "empty such cells"
 
@@ -74,7 +74,7 @@ class TableFile(File, ABC):
         """Name a row and a column for an error message."""
 
     @abstractmethod
-    def column(self, k: int, values: list, categorical: bool) -> Column:
+    def column(self, k: int, values: list, categorical: bool) -> FileColumn:
         """Describe a column that may be completed."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class TableFile(File, ABC):
         self.columns, problems = [], []
         for k, name in enumerate(self.names):
             values = self.values(k)
-            column = Column(name, "kept", values)
+            column = FileColumn(name, "kept", values)
             if k not in index and any(value is not None for value in values):
                 try:
                     if name in ordinal:
@@ -132,7 +132,7 @@ class TableFile(File, ABC):
                 )
         return {k for k, name in enumerate(self.names) if name in chosen}
 
-    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+    def ordered(self, k: int, values: list, levels: Sequence) -> FileColumn:
         """Make a column of ordered levels, the lowest first."""
         for i, value in enumerate(values):
             if value is not None and value not in levels:
@@ -141,9 +141,9 @@ class TableFile(File, ABC):
                     f"{', '.join(map(str, levels))}; add it to --ordinal, or "
                     f"{self.mark_as_missing}"
                 )
-        return Column(self.names[k], "level", values, tuple(levels))
+        return FileColumn(self.names[k], "level", values, tuple(levels))
 
-    def numbers(self, k: int, kind: str, values: list) -> Column:
+    def numbers(self, k: int, kind: str, values: list) -> FileColumn:
         """Make a column of numbers that all completers accept."""
         for i, value in enumerate(values):
             if value is not None and abs(value) > LARGEST:
@@ -151,7 +151,7 @@ class TableFile(File, ABC):
                 raise CommandError(
                     f"{self.place(k, i)}: {value:g} is {what}; {self.mark_as_missing}"
                 )
-        return Column(self.names[k], kind, values)
+        return FileColumn(self.names[k], kind, values)
 
     @property
     def n_cells(self) -> int:
@@ -255,7 +255,7 @@ class TableFile(File, ABC):
                     f"--intervals: {self.path} has a column {name!r} already; rename it"
                 )
 
-    def _tell_of(self, columns: list[Column], table: Table) -> None:
+    def _tell_of(self, columns: list[FileColumn], table: Table) -> None:
         """Note the kinds of columns, and those that cannot be inferred."""
         for kind, what in (("categorical", "categories"), ("date", "dates")):
             self.found[f"completed as {what}"] = [

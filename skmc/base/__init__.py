@@ -35,7 +35,6 @@ from skmc.base.reporting import (
     warn_user,
 )
 from skmc.base.sampling import Samples
-from skmc.base.shared_docs import documented
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
 from skmc.base.takes import TakesFeatures, TakesGraphs, TakesWeights
 from skmc.base.trials import Trials

@@ -36,7 +36,6 @@ from skmc.base.reporting import (
     warn_of_units,
     warn_user,
 )
-from skmc.base.shared_docs import documented
 from skmc.base.side_information import read_known, sides_of
 from skmc.blocks import (
     BlockObserved,
@@ -80,8 +79,7 @@ HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callback
 def validated(fit: Fit) -> Fit:
     """Add scikit-learn's callbacks and parameter validation to ``fit``.
 
-    Shared descriptions are filled into its docstring. Messages about unknown keywords
-    name the estimator's own class.
+    Messages about unknown keywords name the estimator's own class.
 
     Parameters
     ----------
@@ -92,7 +90,6 @@ def validated(fit: Fit) -> Fit:
     -------
     function
     """
-    fit = documented(fit)
     checked = with_callbacks(fit_context(prefer_skip_nested_validation=True)(fit))
     known = inspect.signature(fit).parameters
 
@@ -126,13 +123,26 @@ class BaseCompleter(Estimator):
 
     Parameters
     ----------
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
     """
 
     completer_tags: ClassVar[CompleterTags]
-    # Possible storages of the cells. If there are several, the completer declares the
-    # solver for each.
-    storages: ClassVar[Mapping[type, Any]] = {Observed: None}
+    # Storages of the cells that the method can take, besides those in memory those of
+    # files and of Dask.
+    accepts: ClassVar[tuple[type, ...]] = (Observed,)
 
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
@@ -230,8 +240,12 @@ class BaseCompleter(Estimator):
 
         Parameters
         ----------
-        {X}
-        {y}
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
             curve.
 
@@ -385,10 +399,10 @@ class BaseCompleter(Estimator):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         """Read all arguments of ``fit``, once."""
-        storages, one_unit = self.storages, self._one_unit(X)
-        if BlockObserved in storages and isinstance(X, StoredEntries):
+        one_unit = self._one_unit(X)
+        if BlockObserved in self.accepts and isinstance(X, StoredEntries):
             return self._read_stored(X, known, one_unit=one_unit)
-        if ChunkedRows in storages and is_lazy(X):
+        if ChunkedRows in self.accepts and is_lazy(X):
             return self._read_chunks(X, known, one_unit=one_unit)
         known, ids = dict(known), None
         if isinstance(X, Entries) and X.ids is not None:
@@ -397,7 +411,7 @@ class BaseCompleter(Estimator):
         weight = known.pop("cell_weight", None)
         if weight is None and isinstance(X, Entries):
             weight = self._own_weights(X)
-        if SparseObserved not in storages:
+        if SparseObserved not in self.accepts:
             matrix, source = self._read_rows(X, reset=True)
             weights = None
             if weight is not None:

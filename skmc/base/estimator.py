@@ -20,7 +20,6 @@ from typing import (
 import numpy as np
 import torch
 
-from skmc.base.shared_docs import documented
 from skmc.base.state import with_arrays, with_tensors
 from skmc.compatibility import CallbackSupportMixin, page_of_class
 from skmc.parameters import (
@@ -237,7 +236,7 @@ class Estimator(
     _doc_link_template = property(page_of_class)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the constructor, merge constraints, and fill in shared descriptions."""
+        """Make the constructor, and merge the constraints of parameters."""
         super().__init_subclass__(**kwargs)
         if _is_declared(cls):
             dataclass(eq=False, repr=False)(cls)
@@ -248,7 +247,6 @@ class Estimator(
         merged |= constraints_of(cls) | vars(cls).get("_parameter_constraints", {})
         names = cls._get_param_names()
         cls._parameter_constraints = {n: merged[n] for n in names if n in merged}
-        documented(cls)
 
     def _with_flags(self, names: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Names of the completed columns, and of those of ``add_indicator``."""

@@ -24,13 +24,21 @@ class TakesWeights(BaseCompleter):
 
         Parameters
         ----------
-        {X}
-        {y}
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
             curve.
-        {cell_weight}
-            Weights multiply the squared errors of the cells in the loss, in the
-            scaling, and where held-out cells choose hyper-parameters or stop the fit.
+        cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+            `transform` counts each cell of a new row once. What scikit-learn calls
+            ``sample_weight`` belongs to rows. Weights multiply the squared errors of
+            the cells in the loss, in the scaling, and where held-out cells choose
+            hyper-parameters or stop the fit.
 
         Returns
         -------
@@ -63,16 +71,28 @@ class TakesGraphs(BaseCompleter):
 
         Parameters
         ----------
-        {X}
-        {y}
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
             curve.
-        {row_graph}
+        row_graph : array, DataFrame or SciPy sparse matrix, optional
+            Symmetric weights >= 0 between rows that resemble each other, of shape
+            (n_samples, n_samples). The diagonal is ignored. The index and columns of a
+            DataFrame are used as for features.
             Weights are divided by the mean degree of the rows.
-        {col_graph}
-        {cell_weight}
-            Weights multiply the squared errors of the cells in the loss, in the
-            scaling, and where held-out cells choose hyper-parameters or stop the fit.
+        col_graph : as row_graph, of shape (n_features, n_features), optional
+            Weights between columns.
+        cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+            `transform` counts each cell of a new row once. What scikit-learn calls
+            ``sample_weight`` belongs to rows. Weights multiply the squared errors of
+            the cells in the loss, in the scaling, and where held-out cells choose
+            hyper-parameters or stop the fit.
 
         Returns
         -------
@@ -111,15 +131,30 @@ class TakesFeatures(BaseCompleter):
 
         Parameters
         ----------
-        {X}
-        {y}
-        {row_features}
-            Dense features are standardized; sparse ones are divided by one number, and
-            cells that are not stored are 0.
-        {col_features}
-        {row_graph}
-        {col_graph}
-        {cell_weight}
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
+        row_features : array, DataFrame, tensor or sparse matrix, optional
+            Features of the rows, of shape (n_samples, p). If ``X`` has identifiers, the
+            lines of a DataFrame are found by its index. Identifiers that only it has
+            are rows without a cell. Dense features are standardized; sparse ones are
+            divided by one number, and cells that are not stored are 0.
+        col_features : as row_features, of shape (n_features, p), optional
+            Features of the columns.
+        row_graph : array, DataFrame or SciPy sparse matrix, optional
+            Symmetric weights >= 0 between rows that resemble each other, of shape
+            (n_samples, n_samples). The diagonal is ignored. The index and columns of a
+            DataFrame are used as for features.
+        col_graph : as row_graph, of shape (n_features, n_features), optional
+            Weights between columns.
+        cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+            `transform` counts each cell of a new row once. What scikit-learn calls
+            ``sample_weight`` belongs to rows.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from skmc.cells import Scaling, SparseObserved, SparseValues
 
 
 @dataclass(frozen=True)
-class Choice:
+class CellSelection:
     """A selection of cells that is independent of the block layout.
 
     Parameters
@@ -60,7 +60,7 @@ def loaded(
     side: str,
     first: int,
     shape: tuple[int, int],
-    choice: Choice | None,
+    choice: CellSelection | None,
     scaling: Scaling | None,
 ) -> SparseObserved:
     """Read and scale a block.
@@ -75,7 +75,7 @@ def loaded(
         First row of the block.
     shape : tuple of int
         Number of rows of the block, and of the other side.
-    choice : Choice or None
+    choice : CellSelection or None
         Cells to keep; all if None.
     scaling : Scaling or None
         Scaling of the values.

@@ -10,57 +10,10 @@ from torch import Tensor
 
 from skmc.blocks.chunked_rows import ChunkedRows
 from skmc.cells import SparseObserved
-from skmc.linalg import ExpectedSums, Gaussian, LowRank, RowModel, normal_equations
-from skmc.solvers import EM, Solver, State
+from skmc.linalg import LowRank, RowModel, normal_equations
+from skmc.solvers import Solver, State
 
 RIDGE = 1e-4  # for rows and columns with fewer cells than the rank
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkedEMState(State):
-    """An iterate of `ChunkedEM`.
-
-    Parameters
-    ----------
-    objective : Tensor of shape ()
-        Negative penalized log-likelihood of the observed cells.
-    X : LowRank
-        Zero, because the completion is not formed.
-    model : Gaussian
-        Distribution of the rows.
-    sums : ExpectedSums
-        Expected sums over all rows.
-    """
-
-    X: LowRank
-    model: Gaussian
-    sums: ExpectedSums
-
-
-class ChunkedEM(EM):
-    """`EM` for `ChunkedRows`: a step is one pass, whose expected sums are added.
-
-    Iterates and parameters are those of `EM`.
-    """
-
-    def init(self, data: Any) -> Any:
-        zero = torch.zeros(data.shape[1], dtype=data.dtype)
-        eye = torch.eye(len(zero), dtype=zero.dtype)
-        return self._expect_all(data, self.start or Gaussian(zero, eye))
-
-    def step(self, data: Any, state: Any) -> Any:
-        variance = torch.ones_like(state.model.mean)
-        return self._expect_all(data, state.sums.gaussian(self.ridge, variance))
-
-    def _expect_all(self, data: ChunkedRows, model: Gaussian) -> ChunkedEMState:
-        sums = ExpectedSums(*data.total(_expected, model))
-        penalty = model.precision.diagonal().sum() + model.logdet
-        return ChunkedEMState(
-            objective=self.ridge / 2 * penalty - sums.log_likelihood,
-            X=data.zero(),
-            model=model,
-            sums=sums,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,11 +119,6 @@ class ChunkedSVD(Solver):
     def outputs(self, state: ChunkedSVDState) -> dict[str, Any]:
         found = {"V": state.V, "means": state.means, "scores": state.scores}
         return {"X": state.X, **found}
-
-
-def _expected(values: Tensor, seen: Tensor, model: Gaussian) -> tuple[Tensor, ...]:
-    sums = ExpectedSums.of(model, values, seen)
-    return sums.count, sums.first, sums.second, sums.log_likelihood
 
 
 def _row_space(

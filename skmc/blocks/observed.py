@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.blocks.block import Choice, loaded, over_chunks
+from skmc.blocks.block import CellSelection, loaded, over_chunks
 from skmc.blocks.rows import StoredCells
-from skmc.blocks.running import OnCluster, logged
+from skmc.blocks.workers import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
 from skmc.linalg import LowRank, work_of
@@ -32,7 +32,7 @@ class BlockObserved:
         Folder of the blocks.
     scaling : Scaling, optional
         Scaling of the values when a block is read.
-    choice : Choice, optional
+    choice : CellSelection, optional
         Selection of the cells to use; all by default.
     systems_on : device, default="cpu"
         Device on which systems of rows are solved. Factors are kept on the CPU.
@@ -45,7 +45,7 @@ class BlockObserved:
         self,
         folder: BlockFolder,
         scaling: Scaling | None = None,
-        choice: Choice | None = None,
+        choice: CellSelection | None = None,
         systems_on: torch.device | str = "cpu",
         side: Literal["row", "col"] = "row",
     ):
@@ -127,7 +127,7 @@ class BlockObserved:
         train : BlockObserved
         held_out : BlockObserved
         """
-        choices = [Choice(seed, share, held) for held in (False, True)]
+        choices = [CellSelection(seed, share, held) for held in (False, True)]
         parts = [(self.folder, self.scaling, x, self.systems_on) for x in choices]
         return BlockObserved(*parts[0]), BlockObserved(*parts[1])
 

@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
 from skmc.blocks.rows import StoredCells
-from skmc.blocks.running import Local, OnCluster, logged
 from skmc.blocks.sorting import (
     SIDES,
     block_size,
@@ -31,6 +30,7 @@ from skmc.blocks.sorting import (
     read_ids,
     scattered,
 )
+from skmc.blocks.workers import Local, OnCluster, logged
 from skmc.cells import CsvFiles, StoredEntries
 
 OWN = "skmc-blocks"  # the only subfolder of a user's folder that is written

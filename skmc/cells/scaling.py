@@ -13,7 +13,7 @@ from torch import Tensor
 OFFSET = 100  # deviations; a smaller mean need not be subtracted
 
 
-class Summed(Protocol):
+class _Summed(Protocol):
     """Observed cells whose sums are known."""
 
     @property
@@ -51,7 +51,7 @@ class Scaling:
     scale: Tensor
 
     @classmethod
-    def of(cls, data: Summed, how: str | None, *, centre: bool = True) -> Scaling:
+    def of(cls, data: _Summed, how: str | None, *, centre: bool = True) -> Scaling:
         """Compute the scaling from the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
@@ -162,7 +162,7 @@ class Scaling:
         return Scaling(self.shift.to(*args), self.scale.to(*args))
 
 
-def _normalised(data: Summed) -> tuple[Tensor, Tensor]:
+def _normalised(data: _Summed) -> tuple[Tensor, Tensor]:
     """Divide the values by the largest one; return both.
 
     Otherwise sums of squares of very large or very small numbers could overflow.
@@ -176,7 +176,7 @@ def _normalised(data: Summed) -> tuple[Tensor, Tensor]:
 
 
 def _moments(
-    data: Summed, z: Tensor, eps: float, by_column: bool
+    data: _Summed, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = torch.where(count > 0, count, 1)  # the weights may sum to less than 1

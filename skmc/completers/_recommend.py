@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -14,14 +15,12 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from skmc.base import RowModels, positions, warn_user
+from skmc.base import BaseCompleter, RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import (
     Entries,
-    SparseObserved,
     check_index,
     dense,
-    preferences,
     sparse_cells,
     to_cells,
 )
@@ -35,8 +34,11 @@ Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 Block: TypeAlias = tuple[Tensor, tuple[np.ndarray, np.ndarray] | None]
 
 
-class Recommends:
-    """Adds rankings of columns and rows to a completer whose fit is `RowModels`."""
+class Recommends(BaseCompleter):
+    """Mixin of completers that rank columns and rows; their fit is `RowModels`."""
+
+    rank_: int = field(init=False)
+    _fitted: RowModels = field(init=False)
 
     def recommend(
         self,
@@ -112,10 +114,10 @@ class Recommends:
         check_is_fitted(self)
         of_block: Callable[[slice], Block]
         if isinstance(users, (Mapping, Entries)) or sp.issparse(users):
-            n_rows, of_block = _new_rows(self, cast(Ratings, users))
+            n_rows, of_block = self._new_rows(cast(Ratings, users))
         else:
-            n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
-        dropped = _left_out(self, 1, exclude, among)
+            n_rows, of_block = self._rows_of_fit(users, exclude_seen)
+        dropped = self._left_out(1, exclude, among)
 
         def left(part: slice) -> Tensor:
             whole, seen = of_block(part)
@@ -125,7 +127,7 @@ class Recommends:
                 whole[seen] = -torch.inf
             return whole
 
-        return _largest(self, 1, n_rows, n, left)
+        return self._largest(1, n_rows, n, left)
 
     def similar_items(
         self,
@@ -168,7 +170,7 @@ class Recommends:
         ValueError
             A column that the fit has not seen.
         """
-        return _similar(self, 1, items, "items", n, exclude, among)
+        return self._similar(1, items, "items", n, exclude, among)
 
     def similar_users(
         self,
@@ -205,101 +207,164 @@ class Recommends:
         ValueError
             A row that the fit has not seen.
         """
-        return _similar(self, 0, users, "users", n, exclude, among)
+        return self._similar(0, users, "users", n, exclude, among)
 
+    def _similar(
+        self,
+        axis: int,
+        asked: ArrayLike,
+        name: str,
+        n: int,
+        exclude: ArrayLike | None,
+        among: ArrayLike | None,
+    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        """The rows (``axis=0``) or columns with the most similar factors."""
+        check_is_fitted(self)
+        own = torch.from_numpy(self._positions(axis, asked, name, None))
+        fitted = self._fitted
+        each = [model.F for model in fitted.models] if axis else fitted.row_factors()
+        factors = torch.cat([W[:, : self.rank_] for W in each], 1)  # without biases
+        factors = torch.nn.functional.normalize(factors)
+        priors = self._priors
+        empty = priors.empty_cols if axis else priors.empty_rows
+        unknown = ~factors.any(1) | torch.from_numpy(empty)
+        dropped = unknown | self._left_out(axis, exclude, among)
 
-def _similar(
-    completer: Any,
-    axis: int,
-    asked: ArrayLike,
-    name: str,
-    n: int,
-    exclude: ArrayLike | None,
-    among: ArrayLike | None,
-) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
-    """The rows (``axis=0``) or columns with the most similar factors."""
-    check_is_fitted(completer)
-    own = torch.from_numpy(_positions(completer, axis, asked, name, None))
-    fitted = cast(RowModels, completer._fitted)
-    each = [model.F for model in fitted.models] if axis else fitted.row_factors()
-    factors = torch.cat([W[:, : completer.rank_] for W in each], 1)  # without biases
-    factors = torch.nn.functional.normalize(factors)
-    priors = completer._priors
-    empty = priors.empty_cols if axis else priors.empty_rows
-    unknown = ~factors.any(1) | torch.from_numpy(empty)
-    dropped = unknown | _left_out(completer, axis, exclude, among)
+        def cosines(part: slice) -> Tensor:
+            cosine = matmul(factors[own[part]], factors.mT).clamp_(-1, 1)
+            cosine.masked_fill_(dropped, -torch.inf)
+            cosine[unknown[own[part]]] = -torch.inf
+            cosine[torch.arange(len(cosine)), own[part]] = -torch.inf
+            return cosine
 
-    def cosines(part: slice) -> Tensor:
-        cosine = matmul(factors[own[part]], factors.mT).clamp_(-1, 1)
-        cosine.masked_fill_(dropped, -torch.inf)
-        cosine[unknown[own[part]]] = -torch.inf
-        cosine[torch.arange(len(cosine)), own[part]] = -torch.inf
-        return cosine
+        return self._largest(axis, len(own), n, cosines)
 
-    return _largest(completer, axis, len(own), n, cosines)
+    def _left_out(
+        self, axis: int, exclude: ArrayLike | None, among: ArrayLike | None
+    ) -> Tensor:
+        """Whether each row (``axis=0``) or column is not to be ranked."""
+        dropped = torch.full((self._shape[axis],), among is not None)
+        for name, chosen, drop in (("among", among, False), ("exclude", exclude, True)):
+            if chosen is not None:
+                places = self._positions(axis, chosen, name, "are left out")
+                dropped[places[places >= 0]] = drop
+        return dropped
 
+    def _largest(
+        self,
+        axis: int,
+        n_asked: int,
+        n: int,
+        of_block: Callable[[slice], Any],
+    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        """The rows or columns of the largest values, without those that are -inf."""
+        if not n >= 1:
+            raise ValueError(f"n must be >= 1, got {n!r}.")
+        size, ids = self._shape[axis], self._priors.ids
+        factors = self._fitted.models[0].F
+        # Results that are made between blocks would fragment the memory.
+        best = factors.new_full((n_asked, n), -torch.inf).numpy()
+        items = np.zeros((n_asked, n), np.int64)
 
-def _left_out(
-    completer: Any, axis: int, exclude: ArrayLike | None, among: ArrayLike | None
-) -> Tensor:
-    """Whether each row (``axis=0``) or column is not to be ranked."""
-    dropped = torch.full((completer._shape[axis],), among is not None)
-    for name, chosen, drop in (("among", among, False), ("exclude", exclude, True)):
-        if chosen is not None:
-            places = _positions(completer, axis, chosen, name, "are left out")
-            dropped[places[places >= 0]] = drop
-    return dropped
+        def fill(part: slice) -> None:
+            found = _top(of_block(part), min(n, size))
+            best[part, :size], items[part, :size] = found
 
+        with threads_for(0):
+            list(in_threads(fill, gen_batches(n_asked, max(1, BLOCK // size))))
+        none = np.isneginf(best)
+        names = np.where(none, -1, items) if ids is None else ids[axis][items]
+        return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
 
-def contributions(
-    completer: Any, user: Any, item: Any, n: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The cells of a row that add most to a prediction, and what they add."""
-    check_is_fitted(completer)
-    fitted, priors = completer._fitted, completer._priors
-    (asked,) = _positions(completer, 1, [item], "item", None)
-    if isinstance(user, Mapping):
-        _, cols, counts, _ = _read_ratings(completer, user, "user")
-    else:
-        (row,) = _positions(completer, 0, [user], "user", None)
-        starts, cols = fitted.seen
-        own = slice(starts[row], starts[row + 1])
-        cols, counts = cols[own].astype(np.int64), fitted.values[own]
-    cells = SparseObserved.of(np.zeros_like(cols), cols, counts, (1, priors.shape[1]))
-    cells = preferences(cells, fitted.alpha)
-    found = fitted.models[0].contributions(
-        cells.cols, cells.values, asked, cells.weights
-    )
-    best = found.argsort(descending=True, stable=True)[:n]
-    items = cells.cols[best].numpy()
-    return items if priors.ids is None else priors.ids[1][items], found[best].numpy()
+    def _positions(
+        self,
+        axis: int,
+        wanted: ArrayLike,
+        name: str,
+        otherwise: str | None,
+    ) -> np.ndarray:
+        """Positions of rows (``axis=0``) or columns, as `positions` finds them."""
+        priors, wanted = self._priors, np.atleast_1d(cast(Any, wanted))
+        if priors.ids is None:
+            return check_index(wanted, priors.shape[axis], name)
+        return positions(priors.ids[axis], wanted, name, otherwise)
 
+    def _rows_of_fit(
+        self, users: ArrayLike, exclude_seen: bool
+    ) -> tuple[int, Callable[[slice], Block]]:
+        """Number of the selected rows of the fit, and a function of blocks."""
+        fitted = self._fitted
+        rows = self._positions(0, users, "users", "are predicted by means")
 
-def _largest(
-    completer: Any,
-    axis: int,
-    n_asked: int,
-    n: int,
-    of_block: Callable[[slice], Any],
-) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
-    """The rows or columns of the largest values, without those that are -inf."""
-    if not n >= 1:
-        raise ValueError(f"n must be >= 1, got {n!r}.")
-    size, ids = completer._shape[axis], completer._priors.ids
-    factors = cast(RowModels, completer._fitted).models[0].F
-    # Results that are made between blocks would fragment the memory.
-    best = factors.new_full((n_asked, n), -torch.inf).numpy()
-    items = np.zeros((n_asked, n), np.int64)
+        def of_block(part: slice) -> Block:
+            whole = _all_values(fitted, rows[part])
+            return whole, _seen(fitted, rows[part]) if exclude_seen else None
 
-    def fill(part: slice) -> None:
-        found = _top(of_block(part), min(n, size))
-        best[part, :size], items[part, :size] = found
+        return len(rows), of_block
 
-    with threads_for(0):
-        list(in_threads(fill, gen_batches(n_asked, max(1, BLOCK // size))))
-    none = np.isneginf(best)
-    names = np.where(none, -1, items) if ids is None else ids[axis][items]
-    return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
+    def _new_rows(self, users: Ratings) -> tuple[int, Callable[[slice], Block]]:
+        """Number of new rows, and a function of blocks."""
+        priors = self._priors
+        rows, cols, values, n_rows = self._read_ratings(users)
+        order = np.argsort(rows, kind="stable")
+        rows, cols, values = rows[order], cols[order], values[order]
+        empty = n_rows - len(np.unique(rows[values > 0] if priors.counts else rows))
+        if empty and not priors.informed_rows:
+            warn_user(
+                f"users has {empty} new rows without a value in a column of the fit; "
+                "they are predicted by means."
+            )
+
+        def of_block(part: slice) -> Block:
+            first, last = np.searchsorted(rows, [part.start, part.stop])
+            seen = rows[first:last] - part.start, cols[first:last]
+            shape = part.stop - part.start, self._shape[1]
+            cells = dense(shape, *seen, values[first:last])
+            whole = torch.from_numpy(self._model_values(cells, everywhere=True))
+            return whole.nan_to_num(nan=-torch.inf), seen
+
+        return n_rows, of_block
+
+    def _read_ratings(
+        self, users: Ratings, name: str = "users"
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Row, column in the fit and value of each cell, and number of rows."""
+        ids, n_cols = self._priors.ids, self._shape[1]
+        otherwise = "are left out"
+        if isinstance(users, Mapping):
+            values = to_cells(list(users.values()), name=f"values of {name}")
+            for column, value in zip(users, values, strict=True):
+                if np.isnan(value):
+                    raise ValueError(
+                        f"{name} has no value of {column!r}; leave it out."
+                    )
+            cols = self._positions(1, list(users), f"columns of {name}", otherwise)
+            known = cols >= 0
+            users = Entries.from_triplets(
+                np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
+            )
+        elif isinstance(users, Entries):
+            if (users.ids is None) != (ids is None):
+                have = "no identifiers" if users.ids is None else "identifiers"
+                raise ValueError(
+                    f"users has {have}, unlike the fit; make both by "
+                    "Entries.from_frame, or both without."
+                )
+            if ids is not None and users.ids is not None:
+                cols = positions(ids[1], users.ids[1], "columns of users", otherwise)
+                cols = cols[users.cols]
+                known, n_rows = cols >= 0, users.matrix_shape[0]
+                return users.rows[known], cols[known], users.values[known], n_rows
+        else:
+            missing = self.missing_values
+            cells = sparse_cells(users, name="users", missing_values=missing)
+            users = Entries.from_triplets(*cells, users.shape)
+        if users.matrix_shape[1] > n_cols:
+            raise ValueError(
+                f"users has {users.matrix_shape[1]} columns, but the fit has {n_cols}."
+            )
+        users = users[users.values != self.missing_values]
+        return users.rows, users.cols, users.values, users.matrix_shape[0]
 
 
 def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -320,98 +385,6 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
     cols = torch.cat([cols.flatten(1), others], 1)
     best = whole.gather(1, cols).topk(n)
     return best.values, cols.gather(1, best.indices)
-
-
-def _positions(
-    completer: Any,
-    axis: int,
-    wanted: ArrayLike,
-    name: str,
-    otherwise: str | None,
-) -> np.ndarray:
-    """Positions of rows (``axis=0``) or columns; see `positions` for unknown ones."""
-    priors, wanted = completer._priors, np.atleast_1d(cast(Any, wanted))
-    if priors.ids is None:
-        return check_index(wanted, priors.shape[axis], name)
-    return positions(priors.ids[axis], wanted, name, otherwise)
-
-
-def _rows_of_fit(
-    completer: Any, users: ArrayLike, exclude_seen: bool
-) -> tuple[int, Callable[[slice], Block]]:
-    """Number of the selected rows of the fit, and a function of blocks."""
-    fitted = cast(RowModels, completer._fitted)
-    rows = _positions(completer, 0, users, "users", "are predicted by means")
-
-    def of_block(part: slice) -> Block:
-        whole = _all_values(fitted, rows[part])
-        return whole, _seen(fitted, rows[part]) if exclude_seen else None
-
-    return len(rows), of_block
-
-
-def _new_rows(completer: Any, users: Ratings) -> tuple[int, Callable[[slice], Block]]:
-    """Number of new rows, and a function of blocks."""
-    priors = completer._priors
-    rows, cols, values, n_rows = _read_ratings(completer, users)
-    order = np.argsort(rows, kind="stable")
-    rows, cols, values = rows[order], cols[order], values[order]
-    empty = n_rows - len(np.unique(rows[values > 0] if priors.counts else rows))
-    if empty and not priors.informed_rows:
-        warn_user(
-            f"users has {empty} new rows without a value in a column of the fit; they "
-            "are predicted by means."
-        )
-
-    def of_block(part: slice) -> Block:
-        first, last = np.searchsorted(rows, [part.start, part.stop])
-        seen = rows[first:last] - part.start, cols[first:last]
-        shape = part.stop - part.start, completer._shape[1]
-        cells = dense(shape, *seen, values[first:last])
-        whole = torch.from_numpy(completer._model_values(cells, everywhere=True))
-        return whole.nan_to_num(nan=-torch.inf), seen
-
-    return n_rows, of_block
-
-
-def _read_ratings(
-    completer: Any, users: Ratings, name: str = "users"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Row, column in the fit and value of each cell, and number of rows."""
-    ids, n_cols = completer._priors.ids, completer._shape[1]
-    otherwise = "are left out"
-    if isinstance(users, Mapping):
-        values = to_cells(list(users.values()), name=f"values of {name}")
-        for column, value in zip(users, values, strict=True):
-            if np.isnan(value):
-                raise ValueError(f"{name} has no value of {column!r}; leave it out.")
-        cols = _positions(completer, 1, list(users), f"columns of {name}", otherwise)
-        known = cols >= 0
-        users = Entries.from_triplets(
-            np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
-        )
-    elif isinstance(users, Entries):
-        if (users.ids is None) != (ids is None):
-            have = "no identifiers" if users.ids is None else "identifiers"
-            raise ValueError(
-                f"users has {have}, unlike the fit; make both by Entries.from_frame, "
-                "or both without."
-            )
-        if ids is not None and users.ids is not None:
-            cols = positions(ids[1], users.ids[1], "columns of users", otherwise)
-            cols = cols[users.cols]
-            known, n_rows = cols >= 0, users.matrix_shape[0]
-            return users.rows[known], cols[known], users.values[known], n_rows
-    else:
-        missing = completer.missing_values
-        cells = sparse_cells(users, name="users", missing_values=missing)
-        users = Entries.from_triplets(*cells, users.shape)
-    if users.matrix_shape[1] > n_cols:
-        raise ValueError(
-            f"users has {users.matrix_shape[1]} columns, but the fit has {n_cols}."
-        )
-    users = users[users.values != completer.missing_values]
-    return users.rows, users.cols, users.values, users.matrix_shape[0]
 
 
 def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral, Real
@@ -13,22 +13,38 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
-from skmc.cells import Given, Observed
-from skmc.completers._energies import (
-    first_fill,
-    fixed_energy,
-    laplacians,
-    learned_energy,
+from skmc.base import (
+    EDGES,
+    CompleterTags,
+    IterativeCompleter,
+    TakesGraphs,
+    laplacian_of,
 )
+from skmc.cells import Given, Observed
+from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import LOW_RANK, Cost, Variant
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, directions_of, nearest
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
-from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
+from skmc.terms import (
+    AdaptiveDirichletEnergy,
+    Blocks,
+    Columns,
+    DirichletEnergy,
+    NeighborDirichletEnergy,
+    Rows,
+    SparseDirichletEnergy,
+    SquaredError,
+    Term,
+    Transform,
+)
 
 MAX_WIDTH = 1000  # largest default of width
+MANY = 2000  # largest number of items of which "auto" compares all pairs
+N_NEIGHBORS = 10  # of neighbors="auto"
+RANK = 10  # largest rank of the fill in which the first neighbors are found
+FILL_SWEEPS = 10
 
 
 class AIRCompleter(TakesGraphs, IterativeCompleter):
@@ -94,31 +110,74 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         sparse Laplacian must be diagonally dominant, like the Laplacians of graphs.
     max_iter : int >= 1, default=400
         Number of steps of Adam.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all factors ``W``.
-    {early_stopping}
-    {validation_fraction}
-    {n_iter_no_change}
-    {warm_start}
+    early_stopping : bool, default=False
+        Whether to hold out ``validation_fraction`` of the observed cells, keep the
+        iterate that completes them best, and stop after ``n_iter_no_change`` iterations
+        without a better one. Each row and column keeps a cell to train on.
+    validation_fraction : float in (0, 1), default=0.1
+        Share of the observed cells that ``early_stopping`` holds out.
+    n_iter_no_change : int >= 1, default=100
+        Iterations without a better iterate after which ``early_stopping`` stops. The
+        held-out error is computed every 25 iterations.
+    warm_start : bool, default=False
+        Whether to start from the solution of the last `fit`, whose matrix must have had
+        the same shape.
         The last fit must also have had ``warm_start=True``. Learning rates restart.
-    {scaling}
-    {device}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial parameters and the held-out cells.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell.
     laplacians_ : dict of ndarray or SciPy sparse array
         "rows" (n_samples, n_samples), "columns" (n_features, n_features), "blocks8"...
         Sparse if only neighbors are compared.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Raises
     ------
@@ -202,15 +261,15 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
                 f"fixed_laplacians names {sorted(unknown)}, but the transforms are "
                 f"{[transform.name for transform, _ in weighted]}."
             )
-        fill = cache(partial(first_fill, data))
+        fill = cache(partial(_first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
                 L, own = fixed.get(transform.name), rng.stream(number)
                 if L is None:
-                    term = learned_energy(params, data, transform, weight, own, fill)
+                    term = _learned_energy(params, data, transform, weight, own, fill)
                 else:
-                    term = fixed_energy(L, data, transform, weight)
+                    term = _fixed_energy(L, data, transform, weight)
                 terms.append(term)
         width = params.width or min(*data.shape, MAX_WIDTH)
         model = FactorProduct.random(
@@ -254,3 +313,129 @@ def _checked_blocks(
                 f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."
             )
     return list(blocks.items())
+
+
+def _learned_energy(
+    params: Params,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+    rng: Randomness,
+    fill: Callable[[], Tensor],
+) -> Term:
+    """The energy of items with a learned Laplacian.
+
+    A warm start resumes the graph of the last fit. Without one, the first neighbors
+    are the nearest in ``fill()``.
+    """
+    k = transform.n_items(*data.shape)
+    shared = transform, weight, params.adjacency, params.laplacian_every
+    n_neighbors = _n_neighbors(params.neighbors, k)
+    if n_neighbors is None:
+        refuse_large_laplacian(
+            data,
+            transform,
+            "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
+            "to 0",
+        )
+        return AdaptiveDirichletEnergy(rng.uniform(k, k, k**-0.5), *shared)
+    n_edges = n_neighbors + 1
+    W = rng.uniform(k, n_edges, n_edges**-0.5)
+    warm = getattr(params.last, "warm", {})
+    if (name := transform.name + EDGES) in warm:
+        resumed = warm[name].to(data.values.device)
+        return NeighborDirichletEnergy(W, resumed, *shared)
+    items = transform(fill())
+    n_directions = directions_of(k, n_neighbors)
+    directions = rng.normal(n_directions, items.shape[-1], 1.0).to(items.device)
+    edges = nearest(items, n_neighbors, directions)
+    refresh = params.max_iter // 4, params.max_iter // 2
+    return NeighborDirichletEnergy(W, edges, *shared, directions, refresh)
+
+
+def _fixed_energy(
+    L: Any,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+) -> Term:
+    """The energy of items with a given Laplacian."""
+    k, sparse = transform.n_items(*data.shape), sp.issparse(L)
+    L = sp.csr_array(L, dtype=float) if sparse else np.asarray(L, dtype=float)
+    valid = L.shape == (k, k)
+    if valid and sparse:
+        # It must be symmetric and diagonally dominant, like all graph Laplacians.
+        most = abs(L).max()
+        outside = abs(L).sum(1) - 2 * L.diagonal()
+        valid = abs(L - L.T).max() <= 1e-6 and outside.max() <= 1e-5 * most
+    elif valid:
+        valid = np.allclose(L, L.T, atol=1e-6)
+        valid = valid and np.linalg.eigvalsh(L)[0] >= -1e-5 * np.abs(L).max()
+    if not valid:
+        kind = "diagonally dominant" if sparse else "positive semi-definite"
+        raise ValueError(
+            f"fixed_laplacians[{transform.name!r}] must be symmetric {kind} of shape "
+            f"{(k, k)}, got shape {L.shape}."
+        )
+    values = data.values
+    if not sparse:
+        return DirichletEnergy(torch.as_tensor(L).to(values), transform, weight)
+    starts, cols = (
+        torch.as_tensor(part, dtype=torch.int64).to(values.device)
+        for part in (L.indptr, L.indices)
+    )
+    cells = torch.as_tensor(L.data).to(values)
+    return SparseDirichletEnergy(starts, cols, cells, transform, weight)
+
+
+def _n_neighbors(neighbors: int | Literal["auto"] | None, n_items: int) -> int | None:
+    """Number of neighbors of each item; None if all pairs are compared."""
+    if neighbors == "auto":
+        neighbors = N_NEIGHBORS if n_items > MANY else None
+    return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
+
+
+def _first_fill(data: Observed) -> Tensor:
+    """Matrix in which the first neighbors are found."""
+    rank = min(RANK, min(data.shape) // 2)
+    return fill_low_rank(data.values, data.mask, rank) if rank else data.values
+
+
+def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
+    r"""Fill missing cells by ``rank`` principal components in ten sweeps.
+
+    A sweep replaces the missing cells by the projection of the matrix on its first
+    right singular vectors, each component multiplied by ``1 - noise / s^2`` (Josse and
+    Husson 2016, regularized iterative PCA): ``s`` is its singular value, and ``noise``
+    the mean of the other squared singular values. Missing cells start at zero. The cost
+    of a sweep is that of a Gram matrix of the shorter side.
+
+    Parameters
+    ----------
+    values : Tensor of shape (\*batch, m, n)
+        The observed values, centered; zero where ``mask`` is False.
+    mask : bool Tensor of shape (\*batch, m, n)
+        True where a cell is observed.
+    rank : int
+        Number of components, less than ``min(m, n)``.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, m, n)
+        Observed values, with the fill elsewhere.
+
+    References
+    ----------
+    Josse, Husson. missMDA: a package for handling missing values in multivariate data
+    analysis. J. Statistical Software 70 (2016).
+    """
+    if values.shape[-2] < values.shape[-1]:
+        return fill_low_rank(values.mT, mask.mT, rank).mT
+    X = values
+    for _ in range(FILL_SWEEPS):
+        squares, V = torch.linalg.eigh(X.mT @ X)
+        noise = squares[..., :-rank].mean(-1, keepdim=True)
+        top, V = squares[..., -rank:], V[..., -rank:]
+        kept = (1 - noise / top.clamp_min(torch.finfo(X.dtype).tiny)).clamp_min(0.0)
+        X = torch.where(mask, values, X @ (V * kept[..., None, :]) @ V.mT)
+    return X

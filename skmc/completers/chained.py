@@ -74,7 +74,10 @@ class ChainedCompleter(Samples, TakesBounds):
         of prediction and residual.
     max_iter : int >= 1, default=20
         Largest number of sweeps of a chain before draws are kept.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
         The sweeps until then are used, at least one.
     tol : float >= 1, default=1.1
         The chains agree once their potential scale reduction is below this: the root
@@ -83,8 +86,27 @@ class ChainedCompleter(Samples, TakesBounds):
         variances are means over the columns.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.
-    {bounds}
-    {reading}
+    min_value : float, array-like, dict or None, default=None
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.
+    max_value : as min_value, default=None
+        Largest value, at least ``min_value``.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
@@ -93,7 +115,12 @@ class ChainedCompleter(Samples, TakesBounds):
         and over the draws whose bootstrap sample lacks the row at observed cells.
     n_iter_ : int
         Number of sweeps of a chain before draws are kept.
-    {input}
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----

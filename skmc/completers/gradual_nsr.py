@@ -86,24 +86,59 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
         no number; this one is ours.
     max_iter : int >= 1, default=1000
         Number of epochs. The fit normally ends there, as does the schedule.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-4
         Stops when ``|h - z|^2 <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the
         slack variables of all layers (the paper's test, relative) and the proximal
         gradient is as small (ours).
-    {scaling}
-    {device}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell.
     history_ : dict of ndarray
         "n_iter", "objective" (in penalty form, with ``mu_min`` for mu) and "residual"
         at every 25th epoch.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -297,7 +332,7 @@ class Forward:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Slacks:
     """The slack variables for a value of ``mu``, and their penalties.
 
     Parameters
@@ -333,7 +368,7 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Trial:
+class EpochTrial:
     """A trial step of an epoch, which may have to be repeated.
 
     Parameters
@@ -370,11 +405,11 @@ class NonsmoothState(State):
     ----------
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
-    found : Trial
+    found : EpochTrial
         The last step.
     before : Tensor of shape (n_parameters,)
         Parameters of the previous epoch.
-    blocks : Blocks
+    blocks : Slacks
         Slack variables.
     schedule : CosineSchedule
         Schedule of ``mu``.
@@ -386,9 +421,9 @@ class NonsmoothState(State):
         Number of steps done.
     """
 
-    found: Trial
+    found: EpochTrial
     before: Tensor  # theta of the previous epoch
-    blocks: Blocks
+    blocks: Slacks
     schedule: CosineSchedule
     mu: float
     delta: float
@@ -517,7 +552,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         loss = (error * residual).sum() + self.decay(theta.all_weights)
         return Forward(theta, hidden, output, error, float(loss))
 
-    def blocks(self, forward: Forward, mu: float) -> Blocks:
+    def blocks(self, forward: Forward, mu: float) -> Slacks:
         """The minimizers ``h`` and ``V`` of Q.
 
         Parameters
@@ -529,23 +564,23 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
 
         Returns
         -------
-        Blocks
+        Slacks
         """
         h = [self.activity.prox(z, mu) for z in forward.hidden]
         pairs = [self.rank.prox_and_value(W, mu) for W in forward.theta.weights]
         penalty = sum(self.activity(part) for part in h)
         penalty += sum(value for _, value in pairs)
         V = torch.cat([V.flatten() for V, _ in pairs])[None]
-        return Blocks(h, V, float(penalty))
+        return Slacks(h, V, float(penalty))
 
-    def smooth(self, forward: Forward, blocks: Blocks, mu: float) -> float:
+    def smooth(self, forward: Forward, blocks: Slacks, mu: float) -> float:
         """The smooth part of Q.
 
         Parameters
         ----------
         forward : Forward
             Forward pass.
-        blocks : Blocks
+        blocks : Slacks
             Slack variables.
         mu : float
             Width of the smoothing.
@@ -560,7 +595,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         return forward.loss + float(slack) / (2 * mu)
 
     def gradient(
-        self, data: Observed, forward: Forward, blocks: Blocks, mu: float
+        self, data: Observed, forward: Forward, blocks: Slacks, mu: float
     ) -> Tensor:
         """Gradient of the smooth part.
 
@@ -570,7 +605,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
             The observed cells.
         forward : Forward
             Forward pass.
-        blocks : Blocks
+        blocks : Slacks
             Slack variables.
         mu : float
             Width of the smoothing.
@@ -602,7 +637,9 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         blocks = self.blocks(forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
-            found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
+            found=EpochTrial(
+                forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0
+            ),
             before=theta.vector,
             blocks=blocks,
             schedule=self.schedule,
@@ -631,8 +668,8 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         )
 
     def _search(
-        self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
-    ) -> tuple[Trial, float]:
+        self, data: Observed, state: NonsmoothState, blocks: Slacks, mu: float
+    ) -> tuple[EpochTrial, float]:
         """Find the step of an epoch by trials, and the next ``delta``."""
         late = state.iteration + 1 > self.grace
         # Q of the previous epoch, at this epoch's mu.
@@ -657,11 +694,11 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         self,
         data: Observed,
         state: NonsmoothState,
-        blocks: Blocks,
+        blocks: Slacks,
         mu: float,
         L: float,
         omega: float,
-    ) -> Trial:
+    ) -> EpochTrial:
         """Take a proximal gradient step of length ``1 / (gamma L)``."""
         now = state.theta.vector
         hat = now + omega * (now - state.before)
@@ -675,7 +712,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         way = vector - hat
         squared = inner(way, way)
         bound = value + inner(grad, way) + L / 2 * squared
-        return Trial(
+        return EpochTrial(
             forward=forward,
             end=end,
             way=squared,
@@ -684,7 +721,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
             lipschitz=L,
         )
 
-    def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
+    def _descends(self, state: NonsmoothState, found: EpochTrial, start: float) -> bool:
         """Whether an epoch lowers the smooth part as Proposition 2 requires."""
         gamma, L = self.gamma, found.lipschitz
         moved = state.theta.vector - state.before

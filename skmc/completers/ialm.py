@@ -32,24 +32,59 @@ class IALMCompleter(IterativeCompleter):
     max_iter : int >= 1, default=1000
         Maximum number of iterations. Each one decomposes the matrix: it computes all
         singular values, or only the largest if few exceed the threshold.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when ``|X + E - P(M)| / |P(M)|`` is at most ``tol`` and the filled-in cells
         ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``.
         ``P(M)`` is zero at missing cells. The authors use 1e-4, which takes longer.
-    {scaling}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
         Where "auto" is "global", it only divides by the root mean square, because
         the nuclear norm here does not shrink a mean.
-    {device}
-    {reading}
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell.
     history_ : dict of ndarray
         "n_iter", "objective" (the nuclear norm of the scaled ``X``) and "residual" at
         every fifth iteration.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----

@@ -20,7 +20,7 @@ from skmc.base import BaseCompleter, Estimator, Limits
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
-from skmc.completers.auto.completer import WRITING
+from skmc.completers.auto.auto import WRITING
 from skmc.loop import FitTasks, time_limit
 from skmc.parameters import Seed
 from skmc.stacking import calibration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -77,20 +77,46 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         constant. For rows, this requires one scale for all columns.
     max_iter : int >= 1, default=500
         Maximum number of iterations at one value of :math:`\lambda`.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective, which is then
         within that share of its minimum. The path uses .01.
-    {warm_start}
+    warm_start : bool, default=False
+        Whether to start from the solution of the last `fit`, whose matrix must have had
+        the same shape.
         With "auto" the path is followed again, and its solution is the start.
-    {scaling}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
         Effects are fitted to scaled data. If rows have effects, "auto" means "global":
         with "columns", the effect of a row would be a number of standard deviations,
         not a constant.
-    {device}
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells of "auto". Otherwise nothing is random.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
@@ -107,7 +133,17 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every fifth iteration.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -146,7 +182,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute", after=LOW_RANK),)
-    storages: ClassVar[dict] = {SparseObserved: None}  # a list of cells, never dense
+    accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 5
 
     lambda_nuclear: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,18 +32,6 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # for rows and columns with few cells in `partial_fit`
 
 
-def _hard_rank(data: Observed, params: Params) -> Solver:
-    if params.last is None:
-        return HardRank(params.rank)
-    start = torch.from_numpy(params.last.whole())
-    start = params.last.row_map.scaling.standardise(start)
-    return HardRank(params.rank, start.to(data.values))
-
-
-def _chunked(data: ChunkedRows, params: Params) -> Solver:
-    return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
-
-
 class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
@@ -65,27 +53,64 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         times in a row. The best rank is used for all cells. This choice is ours.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when the gradient along the matrices of this rank is at most ``tol`` times
         the norm of the observed cells, both as Frobenius norms.
-    {warm_start}
+    warm_start : bool, default=False
+        Whether to start from the solution of the last `fit`, whose matrix must have had
+        the same shape.
         ``rank="auto"`` is chosen again.
-    {scaling}
-    {device}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells of ``rank="auto"``. With a given rank, nothing is
         random.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
     rank_ : int
         The rank that was used.
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -126,7 +151,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
     cost = Cost(0.03, cells=6e-6)
-    storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
+    accepts = (Observed, ChunkedRows)
     stacked = (Variant("SVD"),)
 
     rank: Count | Literal["auto"] = "auto"
@@ -147,7 +172,14 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         return {"rank": found}
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
-        return self.storages[type(data)](data, params)
+        if isinstance(data, ChunkedRows):
+            first_rows = data.first_rows().values
+            return ChunkedSVD(partial_svd(first_rows, params.rank).V)
+        if params.last is None:
+            return HardRank(params.rank)
+        start = torch.from_numpy(params.last.whole())
+        start = params.last.row_map.scaling.standardise(start)
+        return HardRank(params.rank, start.to(data.device, data.dtype))
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         if given.read is not None:

@@ -2,17 +2,12 @@
 
 from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
-from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.fused import adam_update, linear, softmax_derivative
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
-from skmc.linalg.gaussian import Expected, ExpectedSums, Gaussian
-from skmc.linalg.graph import directions_of, nearest
+from skmc.linalg.graph import directions_of, nearest, squared_distances
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
-from skmc.linalg.multigrid import InverseSquare
 from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
-from skmc.linalg.patterns import Patterns
-from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.randomness import (
     ENTROPY,
     Randomness,
@@ -42,6 +37,5 @@ from skmc.linalg.threads import (
     threads_shared_by,
     work_of,
 )
-from skmc.linalg.variogram import expected_error
 
 __all__ = ["apply_to_singular_values"]

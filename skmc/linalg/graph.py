@@ -1,4 +1,4 @@
-"""Nearest neighbors in nearly linear time."""
+"""Distances of rows, and graphs of nearest neighbors."""
 
 from __future__ import annotations
 
@@ -132,3 +132,36 @@ def _near(
     near, which = distances.topk(n_neighbors, largest=False)
     numbers = other.expand(*own.shape[:-1], -1).gather(-1, which.flatten(-2))
     return near, numbers.view_as(which)
+
+
+def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> Tensor:
+    r"""Squared Euclidean distances over the columns that both rows have.
+
+    ``d_ij = n_cols / n_ij * sum_k (a_ik - b_jk)^2`` over the ``n_ij`` shared columns,
+    and infinity where there are none. This is
+    `sklearn.metrics.pairwise.nan_euclidean_distances`, squared. ``A`` and ``B`` are
+    zero where unobserved.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\*batch, a, n)
+        Rows.
+    seen_a : bool Tensor of shape (\*batch, a, n)
+        True where ``A`` is observed.
+    B : Tensor of shape (\*batch, b, n)
+        Other rows.
+    seen_b : bool Tensor of shape (\*batch, b, n)
+        True where ``B`` is observed.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, a, b)
+    """
+    P, Q = seen_a.to(A.dtype), seen_b.to(B.dtype)
+    common = P @ Q.mT
+    total = (A * A) @ Q.mT + P @ (B * B).mT
+    distances = torch.sub(total, A @ B.mT, alpha=2)
+    # The distance of equal rows is exactly zero, without rounding errors.
+    distances.masked_fill_(distances <= 1e-13 * total, 0.0)
+    distances.mul_(A.shape[-1] / common)
+    return distances.masked_fill_(common == 0, torch.inf)

@@ -44,6 +44,26 @@ class LowRank:
     left: Tensor
     right: Tensor
 
+    @classmethod
+    def with_biases(cls, rows: Tensor, cols: Tensor) -> LowRank:
+        """``U V' + b 1' + 1 c'`` of factors whose last column is a bias.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (m, rank + 1)
+            Factors and bias of each row.
+        cols : Tensor of shape (n, rank + 1)
+            Factors and bias of each column.
+
+        Returns
+        -------
+        LowRank
+        """
+        return cls(
+            torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
+            torch.cat([pad(cols[:, :-1], (0, 1), value=1.0), cols[:, -1:]], 1),
+        )
+
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the product, ``(m, n)``."""

@@ -56,6 +56,16 @@ class Answers:
         """
         return {k: v for k, v in vars(self).items() if k not in NOT_STORED}
 
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Continue from what a checkpoint has stored.
+
+        Parameters
+        ----------
+        stored : dict
+            Result of `stored`.
+        """
+        vars(self).update(stored)
+
     def update(
         self,
         outputs: dict[str, Any],

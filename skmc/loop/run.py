@@ -16,7 +16,6 @@ from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Solver, State
 
 # Attributes that a checkpoint stores.
-STORED = ("iteration", "state", "history")
 
 
 class Run:
@@ -70,8 +69,8 @@ class Run:
         -------
         Work
         """
-        own = {name: getattr(self, name) for name in STORED}
-        return Work({**own, **self.answers.stored()}, self._memory())
+        answers = self.answers.stored()
+        return Work(self.iteration, self.state, self.history, answers, self._memory())
 
     def resume(self, work: Work) -> None:
         """Continue from the work of another run of the same solve.
@@ -81,9 +80,9 @@ class Run:
         work : Work
             Result of `work` of the other run.
         """
-        for name, value in work.run.items():
-            setattr(self if name in STORED else self.answers, name, value)
-        self.state = self.solver.resume(self.data, self.state)
+        self.iteration, self.history = work.iteration, work.history
+        self.answers.restore(work.answers)
+        self.state = self.solver.resume(self.data, work.state)
         for own, old in zip(self._memory(), work.memory, strict=True):
             own.update(old)
 

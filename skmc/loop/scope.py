@@ -10,8 +10,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from torch import Tensor
+
 from skmc.loop.solution import Solution
-from skmc.solvers import Solver
+from skmc.solvers import Solver, State
 
 
 @dataclass
@@ -20,13 +22,22 @@ class Work:
 
     Parameters
     ----------
-    run : dict
-        Attributes of the `Run` by name.
+    iteration : int
+        Number of steps done.
+    state : State
+        State of the solver.
+    history : list
+        Records of the checks so far.
+    answers : dict
+        Attributes of the `Answers` by name.
     memory : list of dict
         The ``memory`` of each stop rule that has one.
     """
 
-    run: dict[str, Any]
+    iteration: int
+    state: State
+    history: list[tuple[Tensor, dict[str, Tensor]]]
+    answers: dict[str, Any]
     memory: list[dict[str, Any]]
 
 

@@ -25,9 +25,9 @@ from skmc.compatibility import (
 )
 from skmc.linalg import threads_shared_by
 from skmc.model_selection.batch import BatchedFit
+from skmc.model_selection.batch_fits import resume_batch, run_batch
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.grouping import batches_of, grouped, on_cpu
-from skmc.model_selection.running import resume_batch, run_batch
 
 # Backends of joblib whose workers run on this machine.
 LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)

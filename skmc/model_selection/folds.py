@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass
-class Outcome:
+class FitResults:
     """Results of some tasks.
 
     Parameters

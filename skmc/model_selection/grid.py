@@ -26,25 +26,66 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
 
     Parameters
     ----------
-    {estimator}
+    estimator : estimator
+        Estimator that is cloned for each candidate.
     param_grid : dict of lists, or list of such dicts
         Values of each parameter, as in `sklearn.model_selection.GridSearchCV`.
-    {scoring}
-    {n_jobs}
-    {refit}
-    {cv}
-    {verbose}
-    {pre_dispatch}
-    {error_score}
-    {return_train_score}
-    {batch_size}
+    scoring : str, callable, list, tuple, dict or None, default=None
+        Metrics, as in `sklearn.model_selection.GridSearchCV`. None is the estimator's
+        ``score``.
+    n_jobs : int or None, default=None
+        Number of workers. Each worker solves its own batches. Fits on a CUDA device run
+        in this process, in one batch.
+    refit : bool, str or callable, default=True
+        Whether to fit the best candidate to all of ``X``. A metric's name or a callable
+        chooses the best one, as in `sklearn.model_selection.GridSearchCV`.
+    cv : int, splitter, iterable or None, default=None
+        Folds. Folds of `Entries` are sets of cells, and ``cv`` should shuffle them:
+        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.
+    verbose : int, default=0
+        Messages about fits that are printed, as in
+        `sklearn.model_selection.GridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of jobs that are dispatched in advance, as in
+        `sklearn.model_selection.GridSearchCV`.
+    error_score : float or "raise", default=numpy.nan
+        Score of fits that fail or diverge. "raise" raises the error.
+    return_train_score : bool, default=False
+        Whether to compute scores on the cells or rows trained on as well.
+    batch_size : int >= 1 or "auto", default="auto"
+        Maximum number of fits in one batch. "auto" divides the fits evenly among the
+        workers and uses at most a quarter of the device's memory. On a CPU, batches of
+        a grid search take an estimated ``32 MiB`` at most, to stay in the caches, and
+        matrices of more than 40 000 cells are fitted alone, because a batch would not
+        be faster.
+        If a device nevertheless runs out of memory, the two halves of the batch are
+        solved one after the other.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
         Table of the candidates, as in ``GridSearchCV``. The time of a fit is its share
         of the time of its batch.
-    {search}
+    best_estimator_ : estimator
+        The best candidate, fitted to all of ``X``; only with ``refit``.
+    best_score_ : float
+        Mean test score of the best candidate.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_index_ : int
+        Row of the best candidate in ``cv_results_``.
+    scorer_ : callable or dict
+        Scorer, or scorers by name.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of fitting the best candidate to all of ``X``.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -83,29 +124,70 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
 
     Parameters
     ----------
-    {estimator}
+    estimator : estimator
+        Estimator that is cloned for each candidate.
     param_distributions : dict of lists or distributions, or list of such dicts
         Distribution or values of each parameter, as in ``RandomizedSearchCV``.
     n_iter : int, default=10
         Number of candidates.
     random_state : int, RandomState instance or None, default=None
         Source of the random numbers that draw the candidates.
-    {scoring}
-    {n_jobs}
-    {refit}
-    {cv}
-    {verbose}
-    {pre_dispatch}
-    {error_score}
-    {return_train_score}
-    {batch_size}
+    scoring : str, callable, list, tuple, dict or None, default=None
+        Metrics, as in `sklearn.model_selection.GridSearchCV`. None is the estimator's
+        ``score``.
+    n_jobs : int or None, default=None
+        Number of workers. Each worker solves its own batches. Fits on a CUDA device run
+        in this process, in one batch.
+    refit : bool, str or callable, default=True
+        Whether to fit the best candidate to all of ``X``. A metric's name or a callable
+        chooses the best one, as in `sklearn.model_selection.GridSearchCV`.
+    cv : int, splitter, iterable or None, default=None
+        Folds. Folds of `Entries` are sets of cells, and ``cv`` should shuffle them:
+        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.
+    verbose : int, default=0
+        Messages about fits that are printed, as in
+        `sklearn.model_selection.GridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of jobs that are dispatched in advance, as in
+        `sklearn.model_selection.GridSearchCV`.
+    error_score : float or "raise", default=numpy.nan
+        Score of fits that fail or diverge. "raise" raises the error.
+    return_train_score : bool, default=False
+        Whether to compute scores on the cells or rows trained on as well.
+    batch_size : int >= 1 or "auto", default="auto"
+        Maximum number of fits in one batch. "auto" divides the fits evenly among the
+        workers and uses at most a quarter of the device's memory. On a CPU, batches of
+        a grid search take an estimated ``32 MiB`` at most, to stay in the caches, and
+        matrices of more than 40 000 cells are fitted alone, because a batch would not
+        be faster.
+        If a device nevertheless runs out of memory, the two halves of the batch are
+        solved one after the other.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
         Table of the candidates, as in ``RandomizedSearchCV``. The time of a fit is its
         share of the time of its batch.
-    {search}
+    best_estimator_ : estimator
+        The best candidate, fitted to all of ``X``; only with ``refit``.
+    best_score_ : float
+        Mean test score of the best candidate.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_index_ : int
+        Row of the best candidate in ``cv_results_``.
+    scorer_ : callable or dict
+        Scorer, or scorers by name.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of fitting the best candidate to all of ``X``.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Examples
     --------

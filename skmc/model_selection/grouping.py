@@ -12,8 +12,8 @@ from sklearn.base import clone
 from skmc.base import Batchable, CannotBatch
 from skmc.cells import Container, Entries
 from skmc.linalg import memory_of, resolve_device
+from skmc.model_selection.batch_fits import warn_alone
 from skmc.model_selection.folds import Folds, Task
-from skmc.model_selection.running import warn_alone
 
 # On a CPU, larger matrices are fitted alone, because a batch gains nothing. Measured
 # milliseconds per step and member of AIR on one core, alone and in a batch of 25, in

@@ -33,7 +33,8 @@ class BatchedHalvingSearchCV(BatchedSearch):
 
     Parameters
     ----------
-    {estimator}
+    estimator : estimator
+        Estimator that is cloned for each candidate.
     param_grid : dict of lists, or list of such dicts
         Values of each parameter, as in `sklearn.model_selection.GridSearchCV`. It must
         not contain ``resource``.
@@ -50,15 +51,32 @@ class BatchedHalvingSearchCV(BatchedSearch):
         the first check are often the best in the end.
     scoring : str, callable or None, default=None
         A single metric. None is the estimator's ``score``.
-    {n_jobs}
+    n_jobs : int or None, default=None
+        Number of workers. Each worker solves its own batches. Fits on a CUDA device run
+        in this process, in one batch.
     refit : bool, default=True
         Whether to fit the best candidate to all of ``X``.
-    {cv}
-    {verbose}
-    {pre_dispatch}
-    {error_score}
-    {return_train_score}
-    {batch_size}
+    cv : int, splitter, iterable or None, default=None
+        Folds. Folds of `Entries` are sets of cells, and ``cv`` should shuffle them:
+        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.
+    verbose : int, default=0
+        Messages about fits that are printed, as in
+        `sklearn.model_selection.GridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of jobs that are dispatched in advance, as in
+        `sklearn.model_selection.GridSearchCV`.
+    error_score : float or "raise", default=numpy.nan
+        Score of fits that fail or diverge. "raise" raises the error.
+    return_train_score : bool, default=False
+        Whether to compute scores on the cells or rows trained on as well.
+    batch_size : int >= 1 or "auto", default="auto"
+        Maximum number of fits in one batch. "auto" divides the fits evenly among the
+        workers and uses at most a quarter of the device's memory. On a CPU, batches of
+        a grid search take an estimated ``32 MiB`` at most, to stay in the caches, and
+        matrices of more than 40 000 cells are fitted alone, because a batch would not
+        be faster.
+        If a device nevertheless runs out of memory, the two halves of the batch are
+        solved one after the other.
 
     Attributes
     ----------
@@ -73,7 +91,26 @@ class BatchedHalvingSearchCV(BatchedSearch):
         ``GridSearchCV``, "iter" (the number of the rung, from 0) and "n_resources".
         ``params`` do not contain ``resource``. Times are those of the rung alone. The
         best candidate is the best one of the last rung.
-    {search}
+    best_estimator_ : estimator
+        The best candidate, fitted to all of ``X``; only with ``refit``.
+    best_score_ : float
+        Mean test score of the best candidate.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_index_ : int
+        Row of the best candidate in ``cv_results_``.
+    scorer_ : callable or dict
+        Scorer, or scorers by name.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of fitting the best candidate to all of ``X``.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----

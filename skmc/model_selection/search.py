@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -23,7 +22,6 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 
-from skmc.base import documented
 from skmc.cells import Container, Entries
 from skmc.compatibility import (
     BaseSearchCV,
@@ -53,8 +51,7 @@ class BatchedSearch(BaseSearchCV):
     """Base class that evaluates the candidates of a search in batches.
 
     Subclasses define ``_run_search(evaluate, callback_ctx=...)``, which calls
-    ``evaluate`` with lists of candidates. `search` makes their constructors, and fills
-    the entries below into their docstrings, with their defaults.
+    ``evaluate`` with lists of candidates. `search` makes their constructors.
 
     Parameters
     ----------
@@ -223,13 +220,9 @@ class BatchedSearch(BaseSearchCV):
         return tags
 
 
-# An entry of the docstring: name, type and text.
-ENTRY = re.compile(r"^(\w+) : (.+)\n((?:    .+\n)+)", re.MULTILINE)
-
-
 @dataclass_transform(eq_default=False)
 def search(class_: type[Search]) -> type[Search]:
-    """Make a constructor from annotations; complete constraints and the docstring.
+    """Make a constructor from annotations, and merge the constraints of parameters.
 
     Parameters
     ----------
@@ -255,7 +248,4 @@ def search(class_: type[Search]) -> type[Search]:
 
     parameters = sorted(signature.parameters.values(), key=place)
     made.__init__.__signature__ = signature.replace(parameters=parameters)
-    found = ENTRY.findall(inspect.getdoc(BatchedSearch) or "")
-    shared: dict[str, Any] = {name: (kind, text[:-1]) for name, kind, text in found}
-    attributes = [name for name in shared if name.endswith("_")]
-    return documented(made, **shared, search=[*attributes, "input"])
+    return made

@@ -5,7 +5,6 @@ from skmc.models.bibranch import BiBranch, Branch
 from skmc.models.factors import FactorProduct
 from skmc.models.link import LinkedFactorization
 from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
-from skmc.models.patch_groups import PatchGroups, lower_rank, principal
 from skmc.models.skip_network import SkipNetwork
 from skmc.models.spectral import SpectralNetwork
 from skmc.models.widths import checked_widths

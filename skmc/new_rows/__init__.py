@@ -1,9 +1,7 @@
 """Completing rows that were not in the fit, each on its own."""
 
-from skmc.new_rows.clusters import Clusters
 from skmc.new_rows.embedding import EmbeddedRows
 from skmc.new_rows.folding import Deferred, FoldIn
 from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
-from skmc.new_rows.neighbors import knn_graph, knn_values
 from skmc.new_rows.rows import RowIndex
 from skmc.new_rows.streaming import RowStream

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
-FORMAT = 2  # increased if older code would misread the files
+FORMAT = 3  # increased if older code would misread the files
 
 
 def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:

@@ -1,18 +1,15 @@
 """Solvers: what one step is, and how far from optimal an iterate is."""
 
 from skmc.linalg import CosineSchedule
-from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
-from skmc.solvers.em import EM, FactorEM
-from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
-from skmc.solvers.half_steps import solved
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.narrowing import modules_in
 from skmc.solvers.norms import norm, parameter_norm, ratio, relative_norm
 from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.row_descent import CodeDescent, RowDescent
+from skmc.solvers.row_systems import solved
 from skmc.solvers.solver import DecomposingSolver, Solver, State
 
 __all__ = [

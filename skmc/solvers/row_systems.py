@@ -1,11 +1,13 @@
-"""The systems of rows in alternating least squares, which are never formed.
+"""The systems of rows given the factors of the columns, and their solution.
 
-They read the cells in panels of columns whose factors fit in the cache.
+Most are never formed: products with them read the cells in panels of columns, whose
+factors fit in the cache.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -15,11 +17,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import SparseValues
+from skmc.cells import SparseObserved, SparseValues
 from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
 
 CACHED = 2**20  # bytes of the factors of a panel
 CELLS = 4  # smallest average number of cells of a row in a panel
+# Smallest number of multiplications for normal equations that `_refined` avoids, and
+# the share of the slope that each of its rounds leaves.
+LARGE = 2**26
+ROUND = 1e-4
 
 Panel = tuple[SparseValues, slice]
 _known: WeakKeyDictionary[SparseValues, tuple[int, list[Panel]]] = WeakKeyDictionary()
@@ -217,6 +223,78 @@ def improved(
     if accuracy is not None:
         after = torch.where(rest.square().sum(0) <= accuracy, after, torch.inf)
     return W + (unit * size * change.mT) @ basis.mT, after
+
+
+def solved(
+    data: SparseObserved, model: RowModel, noise: Tensor | None = None
+) -> Tensor:
+    """Solve a row model for all rows, given their linear priors.
+
+    Parameters
+    ----------
+    data : SparseObserved or BlockObserved
+        The observed cells.
+    model : RowModel
+        Model of the rows. Rows are treated as average for linear priors of the model
+        that they do not have.
+    noise : Tensor of shape (n_rows, rank), optional
+        Random numbers of posterior draws, as for `RowModel.solve`.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, rank)
+    """
+    priors = zip(data.sides[0], model.sides, strict=False)
+    known = [side.mean(B) for side, B in priors]
+    own = [sum(known[1:], known[0])] if known else []
+    if noise is not None:
+        own = [*(own or [torch.zeros_like(noise)]), noise]
+    return torch.cat(list(data.map(solved_rows, own, model)))
+
+
+def solved_rows(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
+    """Solve a row model for some rows.
+
+    Parameters
+    ----------
+    data : SparseValues
+        The observed cells of the rows.
+    own : sequence of Tensor of shape (m, rank)
+        Optionally offsets of the mean of each row, and then random numbers.
+    model : RowModel
+        Model of the rows.
+
+    Returns
+    -------
+    Tensor of shape (m, rank)
+    """
+    known, noise = own[0] if own else 0.0, own[1] if len(own) > 1 else None
+    if noise is None and (found := _refined(data, model, known)) is not None:
+        return found
+    return model.solve(
+        data.starts, data.cols, data.values, noise, known, weights=data.weights
+    )
+
+
+def _refined(
+    data: SparseValues, model: RowModel, known: Tensor | float
+) -> Tensor | None:
+    """Solve large systems by conjugate gradients, up to rounding errors.
+
+    Each round takes steps in single precision and then computes the slope anew. The
+    result is None where Cholesky factorizations are likely to be faster.
+    """
+    rank, dtype = model.F.shape[1], data.values.dtype
+    if not model.zeros or len(data.values) * rank**2 < LARGE:
+        return None
+    W = data.values.new_zeros(data.shape[0], rank)
+    systems = Systems(model, rank // 3, dtype, judge=True)
+    for _ in range(2 if dtype == torch.float32 else 4):
+        slope, _ = gradient(data, W, systems, known)
+        W, after = improved(data, W, slope, systems, ROUND)
+        if not after.isfinite().all():
+            return None
+    return W
 
 
 def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:

@@ -7,7 +7,6 @@ from skmc.tables.doubts import (
     doubtful_word,
     warn_of_columns,
 )
-from skmc.tables.errors import errors
 from skmc.tables.frames import (
     as_table,
     column_of,
@@ -27,3 +26,4 @@ from skmc.tables.raw_column import RawColumn
 from skmc.tables.reading import matrix_weights, read_table_weights, table_for
 from skmc.tables.source import Source, numeric_deviations
 from skmc.tables.table import Table
+from skmc.tables.table_errors import errors

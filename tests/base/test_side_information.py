@@ -18,10 +18,11 @@ from skmc import (
 )
 from skmc.base.side_information import FeatureScaling, read_features, read_graph
 from skmc.cells import Side, SparseObserved
+from skmc.completers.bayesian.gibbs import draw_link
+from skmc.completers.factorization.als import ALS
 from skmc.linalg import Randomness, conjugate_gradients
 from skmc.persistence import load, save
-from skmc.solvers import ALS, solved
-from skmc.solvers.gibbs_draws import draw_link
+from skmc.solvers import solved
 
 pytestmark = [
     pytest.mark.slow,
@@ -104,7 +105,7 @@ def test_graph_penalty_is_its_laplacian():
 @pytest.mark.parametrize("row_biases", [True, False])
 def test_als_minimizes_the_stated_objective(per_cell, row_biases, monkeypatch):
     # In double precision from the start.
-    monkeypatch.setattr("skmc.solvers.als.FAR", torch.inf)
+    monkeypatch.setattr("skmc.completers.factorization.als.FAR", torch.inf)
     data, rank, weight, link_weight = small_data(), 2, 0.3, 0.7
     solver = ALS(
         torch.randn(8, rank, dtype=torch.float64, generator=torch.manual_seed(0)),

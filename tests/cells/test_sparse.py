@@ -10,13 +10,13 @@ from conftest import COMPLETERS, low_rank, make
 
 from skmc import Entries, Observed, SparseObserved, patterns
 from skmc.cells import Scaling
+from skmc.completers.factorization.als import half_step
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers import solved
-from skmc.solvers.half_steps import half_step
 from skmc.solvers.row_systems import Systems, gradient, improved, panels_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-FACTORED = [cls for cls in COMPLETERS if SparseObserved in cls.storages]
+FACTORED = [cls for cls in COMPLETERS if SparseObserved in cls.accepts]
 factored = pytest.mark.parametrize("cls", FACTORED)
 
 

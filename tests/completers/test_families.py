@@ -206,7 +206,7 @@ def test_interrupting_the_choice_of_a_rank(picture, monkeypatch):
 
 
 def test_laplacians_that_do_not_fit_in_memory_are_named(picture, monkeypatch):
-    monkeypatch.setattr("skmc.completers._energies.memory_of", lambda device: 10**5)
+    monkeypatch.setattr("skmc.completers._laplacians.memory_of", lambda device: 10**5)
     with pytest.raises(MemoryError, match=r"The Laplacian of 40 rows .*'auto'.*lambda"):
         make(AIRCompleter, neighbors=None).fit(picture[1])
     with pytest.raises(MemoryError, match=r"The Laplacian of 40 rows .*AIRCompleter"):

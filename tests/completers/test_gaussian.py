@@ -9,10 +9,10 @@ from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
 from skmc import GaussianCompleter, Observed, patterns
-from skmc.completers._marginals import Column
-from skmc.linalg import FactorGaussian, Gaussian, Patterns
+from skmc.completers.gaussian.distributions import FactorGaussian, Gaussian, Patterns
+from skmc.completers.gaussian.em import EM, FactorEM
+from skmc.completers.gaussian.gaussian import CopulaMarginal
 from skmc.loop import solve
-from skmc.solvers import EM, FactorEM
 from skmc.uncertainty import MultipleCompletion, pool
 
 pytestmark = [
@@ -314,7 +314,7 @@ def test_many_completions(table):
 
 
 def test_scores_are_means_over_the_levels():
-    column = Column.of(np.repeat([3.0, 1.0, 7.0], [2, 5, 3]))
+    column = CopulaMarginal.of(np.repeat([3.0, 1.0, 7.0], [2, 5, 3]))
     np.testing.assert_allclose(column.edges, ndtri([0, 0.5, 0.7, 1]))
     assert column.centres @ [0.5, 0.2, 0.3] == pytest.approx(0)
     scores = np.random.RandomState(0).randn(200000)

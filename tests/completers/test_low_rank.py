@@ -22,20 +22,21 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.bayesian.gibbs import Gibbs, draw_relative, gamma, normal_wishart
+from skmc.completers.factorization.als import (
+    ALS,
+    best_step,
+    misfit_along,
+    penalty_along,
+    squares_along,
+)
 from skmc.completers.ialm import InexactALM
 from skmc.completers.soft_impute import SoftImpute, lambda_max
 from skmc.completers.svt import SingularValueThresholding
 from skmc.linalg import LowRank, Randomness, RowModel, padded, partial_svd
 from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
-from skmc.solvers import ALS, Gibbs, half_steps, solved
-from skmc.solvers.als_line import (
-    best_step,
-    misfit_along,
-    penalty_along,
-    squares_along,
-)
-from skmc.solvers.gibbs_draws import draw_relative, gamma, normal_wishart
+from skmc.solvers import row_systems, solved
 from skmc.solvers.row_systems import Systems, gradient, improved
 
 pytestmark = pytest.mark.slow
@@ -151,7 +152,7 @@ def test_soft_impute_path(noisy):
 @pytest.mark.parametrize("per_cell, rank", [(1.0, 4), (0.5, 9), (0.0, 9)])
 def test_als_descends_to_a_stationary_point(biases, per_cell, rank, noisy, monkeypatch):
     # In double precision from the start.
-    monkeypatch.setattr("skmc.solvers.als.FAR", torch.inf)
+    monkeypatch.setattr("skmc.completers.factorization.als.FAR", torch.inf)
     *_, sparse = noisy
     start = torch.randn(40, rank, generator=torch.Generator().manual_seed(0)).double()
     solver = ALS(
@@ -242,7 +243,7 @@ def test_large_systems_are_solved_to_rounding_errors(dtype, noisy, monkeypatch):
     F, mean, eye = normal(30, 24), normal(24), torch.eye(24)
     model = RowModel(F, F[:, 0], eye, mean, 0.5, True).map(lambda x: x.to(dtype))
     exact = solved(sparse, model.map(torch.Tensor.double))
-    monkeypatch.setattr(half_steps, "LARGE", 0)
+    monkeypatch.setattr(row_systems, "LARGE", 0)
     monkeypatch.setattr(RowModel, "solve", None)
     found = solved(sparse.to(dtype), model)
     accuracy = 1e3 * torch.finfo(dtype).eps
@@ -571,7 +572,7 @@ def test_conjugate_directions_need_fewer_sweeps(noisy, monkeypatch):
     limits = {"max_iter": 2000, "tol": 1e-6, "check_every": 1}
     found = []
     for plain in (2, 2000):
-        monkeypatch.setattr("skmc.solvers.als.PLAIN", plain)
+        monkeypatch.setattr("skmc.completers.factorization.als.PLAIN", plain)
         found.append(solve(ALS(start, 0.02, **options), sparse, **limits))
     assert all(s.status[0] == "converged" for s in found)
     assert found[0].n_iter < 0.6 * found[1].n_iter

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from skmc import AIRCompleter, Observed, patterns, persistence
+from skmc.completers.air import fill_low_rank
 from skmc.datasets import load_photo
-from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
+from skmc.linalg import Randomness, directions_of, nearest
 from skmc.metrics import relative_error
 from skmc.model_selection import fit_batch
 from skmc.models import FactorProduct
@@ -169,7 +170,7 @@ def test_neighbors_are_as_accurate_as_all_pairs(picture, tmp_path):
 
 
 def test_many_items_have_neighbors(picture, monkeypatch):
-    monkeypatch.setattr("skmc.completers._energies.MANY", 80)
+    monkeypatch.setattr("skmc.completers.air.MANY", 80)
     air = AIRCompleter(max_iter=5, random_state=0, device="cpu").fit(picture[1])
     assert sp.issparse(air.laplacians_["rows"])
     assert isinstance(air.laplacians_["columns"], np.ndarray)

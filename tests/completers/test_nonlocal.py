@@ -8,9 +8,14 @@ import torch
 from conftest import make
 
 from skmc import BiharmonicCompleter, MeanCompleter, NonlocalCompleter, patterns
-from skmc.linalg import diffuse, double, expected_error, halve
+from skmc.completers.nonlocal_groups.patches import (
+    PatchGroups,
+    expected_error,
+    lower_rank,
+    principal,
+)
+from skmc.linalg import diffuse, double, halve
 from skmc.metrics import nmae, relative_error
-from skmc.models import PatchGroups, lower_rank, principal
 
 pytestmark = pytest.mark.slow
 

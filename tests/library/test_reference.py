@@ -22,9 +22,10 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
+from skmc.completers.knn import donors
 from skmc.datasets import load_photo
+from skmc.linalg import squared_distances
 from skmc.metrics import nmae
-from skmc.new_rows import neighbors
 
 
 def holes(X, fraction=0.3, seed=0):
@@ -79,8 +80,8 @@ def test_knn_is_accurate_despite_an_offset():
 def test_knn_in_blocks_equals_knn_at_once(block, chunk, monkeypatch):
     X = TABLES["random"]()
     whole = KNNCompleter(device="cpu").fit_transform(X)
-    monkeypatch.setattr(neighbors, "BLOCK", block)
-    monkeypatch.setattr(neighbors, "CHUNK", chunk)
+    monkeypatch.setattr(donors, "BLOCK", block)
+    monkeypatch.setattr(donors, "CHUNK", chunk)
     np.testing.assert_allclose(KNNCompleter(device="cpu").fit_transform(X), whole)
 
 
@@ -91,7 +92,7 @@ def test_knn_by_column_equals_knn_by_row(table, weights, monkeypatch):
     X = TABLES[table]()
     found = []
     for per_column in (-np.inf, np.inf):  # always, never
-        monkeypatch.setattr(neighbors, "PER_COLUMN", per_column)
+        monkeypatch.setattr(donors, "PER_COLUMN", per_column)
         completer = KNNCompleter(weights=weights, device="cpu").fit(X)
         found.append([completer.transform(X), completer.reconstruction_])
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
@@ -145,7 +146,7 @@ def test_distances_are_scikit_learns():
     X = TABLES["few cells"]()
     seen = torch.tensor(~np.isnan(X))
     values = torch.tensor(np.nan_to_num(X))
-    ours = neighbors.squared_distances(values, seen, values, seen).sqrt().numpy()
+    ours = squared_distances(values, seen, values, seen).sqrt().numpy()
     theirs = nan_euclidean_distances(X)
     np.testing.assert_allclose(ours, np.nan_to_num(theirs, nan=np.inf), atol=1e-7)
 

@@ -17,11 +17,10 @@ from skmc import (
     SVDCompleter,
 )
 from skmc.cells import Given, Scaling, SparseObserved
-from skmc.completers._gaussian_more import rescaled
+from skmc.completers.gaussian.em import EM, FactorEM
 from skmc.linalg import RowModel
 from skmc.new_rows import RowStream
 from skmc.persistence import load, save
-from skmc.solvers import EM, FactorEM
 
 RNG = np.random.RandomState(0)
 SHAPE = (120, 15)
@@ -64,7 +63,7 @@ def penalized(completer):
 
 def likelihood(completer):
     given = completer._scaled(Given.of_matrix(X))
-    start = rescaled(completer._fitted, given.scaling, X.shape[1])
+    start = completer._fitted.rescaled(given.scaling, X.shape[1])
     ridge, rank = completer.lambda_ridge_, completer.rank_
     solver = EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
     return float(solver.init(given.data).objective)

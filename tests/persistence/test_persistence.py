@@ -362,10 +362,10 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (files.FORMAT + 1, r"format 3, newer than 2.*newer skmc"),
+        (files.FORMAT + 1, r"format 4, newer than 3.*newer skmc"),
         (
             files.FORMAT - 1,
-            "format 1, which .* no longer reads; fit the completer again",
+            "format 2, which .* no longer reads; fit the completer again",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from skmc import (
     SVDCompleter,
     pictures,
 )
-from skmc.linalg import multigrid
+from skmc.completers import biharmonic
 from skmc.metrics import relative_error
 from skmc.model_selection import compare
 from skmc.pictures.blocks import blocks, crop
@@ -314,8 +314,8 @@ def test_biharmonic_of_any_holes_equals_that_of_scikit_image(share, shape):
 @pytest.mark.parametrize("shape", [(40, 37, 1), (21, 60, 3), (1, 80, 2)])
 def test_biharmonic_equals_a_dense_solve(share, shape, levels, monkeypatch):
     if levels:
-        monkeypatch.setattr(multigrid, "LARGE", 10)
-        monkeypatch.setattr(multigrid, "FEW", 10)
+        monkeypatch.setattr(biharmonic, "LARGE", 10)
+        monkeypatch.setattr(biharmonic, "FEW", 10)
     rng = np.random.RandomState(0)
     picture = 50 + np.cumsum(rng.randn(*shape), 1)
     mask = rng.rand(*shape[:2]) < (share if isinstance(share, float) else 0)

@@ -1,5 +1,5 @@
 """`SeriesCompleter`: arrangements of series, weighted where they are used."""
 
-from skmc.completers.series.completer import SeriesCompleter
+from skmc.completers.series.series import SeriesCompleter
 
 __all__ = ["SeriesCompleter"]

@@ -72,7 +72,9 @@ class SeriesStack:
         lost = missing & present
         n_hidden = round(HELD_OUT * (~missing).sum())
 
-        def held_out(rest: np.ndarray, hidden: np.ndarray, group: Any) -> HeldOut:
+        def held_out(
+            rest: np.ndarray, hidden: np.ndarray, group: Any
+        ) -> HeldOutResiduals:
             """Fit the members to the rest, and compare them with hidden cells."""
             mean.fit(rest, start)
             residuals = np.empty((hidden.sum(), len(members)))
@@ -84,7 +86,7 @@ class SeriesStack:
             residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
             classes = gap_classes(np.isnan(rest), causal, n_classes)[hidden]
             groups = np.broadcast_to(group, cells.shape)[hidden]
-            return HeldOut(residuals, classes, groups, np.nonzero(hidden)[1])
+            return HeldOutResiduals(residuals, classes, groups, np.nonzero(hidden)[1])
 
         time = np.arange(len(cells))[:, None]
         n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
@@ -104,7 +106,7 @@ class SeriesStack:
             hidden = (sides[0] | sides[1]) & ~missing & ~np.isnan(rest).all(0)
             if hidden.any():
                 parts.append(held_out(rest, hidden, last + 2 * k + sides[1]))
-        held = HeldOut.joined(parts)
+        held = HeldOutResiduals.joined(parts)
         shape = n_classes, cells.shape[1]
         transfers = np.array([member.transfers for member in members])
         own = GapWeights.of(held, np.ones(len(members), bool), shape)
@@ -146,7 +148,7 @@ class SeriesStack:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutResiduals:
     """Residuals of the members on cells that were held out.
 
     Parameters
@@ -165,7 +167,7 @@ class HeldOut:
     series: np.ndarray
 
     @classmethod
-    def joined(cls, parts: Sequence[HeldOut]) -> HeldOut:
+    def joined(cls, parts: Sequence[HeldOutResiduals]) -> HeldOutResiduals:
         """Join the cells of several rounds, whose groups differ."""
         names = ("residuals", "classes", "groups", "series")
         return cls(
@@ -179,11 +181,11 @@ class HeldOut:
         found = np.unique(pairs, axis=1, return_inverse=True)[1]
         return found.ravel()
 
-    def kinds(self, n_classes: int) -> tuple[HeldOut, HeldOut]:
+    def kinds(self, n_classes: int) -> tuple[HeldOutResiduals, HeldOutResiduals]:
         """The cells in gaps, and those at ends, with the classes of each from 0."""
         end = self.classes >= n_classes
         gaps, ends = (
-            HeldOut(
+            HeldOutResiduals(
                 self.residuals[of],
                 self.classes[of] % n_classes,
                 self.groups[of],
@@ -217,7 +219,7 @@ class GapWeights:
 
     @classmethod
     def of(
-        cls, held_out: HeldOut, usable: np.ndarray, shape: tuple[int, int]
+        cls, held_out: HeldOutResiduals, usable: np.ndarray, shape: tuple[int, int]
     ) -> GapWeights:
         """Fit the weights of usable members.
 

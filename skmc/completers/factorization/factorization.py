@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
@@ -20,17 +22,29 @@ from skmc.base import (
     MoreCells,
     PartialFit,
     TakesFeatures,
+    Trials,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
 from skmc.compatibility import Interval
-from skmc.completers._factor_choice import als, choose_all, last_factors
-from skmc.completers._factor_more import with_more
-from skmc.completers._recommend import Recommends, contributions
+from skmc.completers._rank import checked_rank
+from skmc.completers._recommend import Recommends
 from skmc.completers.costs import LOW_RANK, Cost, Variant
-from skmc.linalg import Randomness
+from skmc.completers.factorization.als import ALS
+from skmc.completers.factorization.more import with_more
+from skmc.linalg import LowRank, Randomness, partial_svd
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
+
+FIRST_RANK, LARGEST_RANK = 16, 64
+WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
+SIDE_WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))  # with side information
+FINER = 0.5**0.5  # factor between weights at the chosen rank
+SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+SWEEPS = (6, 4)  # of a trial from random factors, and from those of another trial
+SIDE_SWEEPS = 10
+LEAST = 0.01  # smallest singular value of the first factors of counts
+VANISHED = 0.003  # share of a component in the deviation of the cells
 
 
 def _explicit(completer: FactorizationCompleter) -> bool:
@@ -100,18 +114,44 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         all cells, of :math:`1 + \alpha r_{ij}`. Values to try: 0, .5, 1.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when :math:`\|G_U\|_F \|U\|_F + \|G_V\|_F \|V\|_F \le \text{tol}
         \|P(M)\|_F^2`, with the gradients :math:`G` with respect to the factors.
-    {warm_start}
+    warm_start : bool, default=False
+        Whether to start from the solution of the last `fit`, whose matrix must have had
+        the same shape.
         "auto" is chosen again. If the rank changes, the factors start from random
         values.
-    {scaling}
-    {device}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial factors and the held-out cells of "auto".
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
@@ -129,7 +169,17 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every sweep.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -210,8 +260,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     """
 
     completer_tags = CompleterTags(recovers=0.02)
-    _choose = choose_all
-    storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
+    accepts = (SparseObserved, BlockObserved)
     check_every = 1
     cost = Cost(0.3, factors=5e-9, informed=15.0)
     stacked = (Variant("Factorization", after=LOW_RANK),)
@@ -234,6 +283,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     rank_: int = field(init=False)
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
+    _fitted: FittedFactors = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -258,14 +308,95 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         # Single precision suffices for a choice.
         return data if self.scaling is None else data.in_single()
 
+    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        rank, weight, side = self.rank, self.lambda_ridge, self.lambda_side
+        if self.alpha is not None and "auto" in (rank, weight):
+            raise ValueError(
+                "With alpha, rank and lambda_ridge must be numbers: errors of held-out "
+                "cells do not judge preferences. Search them with a RankingScorer."
+            )
+        informed = any(data.sides)
+        if rank == "auto":
+            size = min(FIRST_RANK, *data.shape)
+        else:
+            size = checked_rank(int(rank), data.shape)
+        per_row = len(data.values) / data.shape[0] if informed else 1.0
+        first = WEIGHTS[0] if weight == "auto" else float(weight)
+        cells = per_row**self.per_cell
+        search = _FactorSearch(
+            self._als,
+            self.max_iter,
+            trials,
+            None if side == "auto" else float(side),
+            cells,
+        )
+        automatic = "auto" in (rank, weight, side if informed else None)
+        if automatic and not trials.interrupted and trials.cells[1] is not None:
+            with trials.interruptible():
+                weights = SIDE_WEIGHTS if informed else WEIGHTS
+                weights = weights if weight == "auto" else (first,)
+                search.walk([(size, weight) for weight in weights], patience=2)
+                if informed and side == "auto":
+                    search.choose_side()
+                if rank == "auto":
+                    most = min(LARGEST_RANK, *data.shape)
+                    search.choose_rank(most, patience=6 if informed else 1)
+                if weight == "auto" and not informed:
+                    search.refine()
+        best = search.best
+        if best is None:
+            size = 1 if rank == "auto" else size
+            side = first * cells if side == "auto" else side
+            best = _Trial(0.0, size, first, side, None)
+        chosen = {"rank": best.rank, "lambda_ridge": best.weight}
+        if informed:
+            return {**chosen, "lambda_side": best.side, "_start": None}
+        return {**chosen, "_start": best.factors}
+
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
-        last = last_factors(before, params.rank, row_biases) or params._start
+        last = _last_factors(before, params.rank, row_biases) or params._start
         side = params.lambda_side if any(data.sides) else 1.0
-        return als(self, data, params.rank, params.lambda_ridge, side, rng, last)
+        return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
+
+    def _als(
+        self,
+        data: SparseObserved,
+        rank: int,
+        weight: float,
+        side: float,
+        rng: Randomness,
+        last: tuple[Tensor, Tensor] | None = None,
+    ) -> ALS:
+        """Make the solver for given weights and factors, of which NaN are random."""
+        explicit, biases, cols = self.alpha is None, None, None
+        size = data.shape[0 if explicit or last is not None else 1]
+
+        def drawn() -> Tensor:
+            numbers = rng.stream(rank).normal(size, rank, std=rank**-0.5)
+            return numbers.to(data.dtype).to(data.device)
+
+        start: Tensor | Callable[[], Tensor] = drawn  # may be large, so it is not kept
+        if last is not None:
+            rows, cols = (W.to(data.dtype).to(data.device) for W in last)
+            known, biases = rows[:, :rank], rows[:, rank]
+            start = torch.where(known.isnan(), drawn(), known)
+        elif not explicit:
+            start = _spectral(data, drawn())
+        return ALS(
+            start,
+            weight,
+            row_biases=explicit and self.biases in ("both", "rows"),
+            col_biases=explicit and self.biases in ("both", "columns"),
+            per_cell=self.per_cell,
+            implicit=not explicit,
+            link_weight=side,
+            start_biases=biases,
+            start_cols=cols,
+        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = FittedFactors.of(given, outputs)
@@ -307,7 +438,28 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         ValueError
             A row or column that the fit has not seen.
         """
-        return contributions(self, user, item, n)
+        check_is_fitted(self)
+        fitted, priors = self._fitted, self._priors
+        (asked,) = self._positions(1, [item], "item", None)
+        if isinstance(user, Mapping):
+            _, cols, counts, _ = self._read_ratings(user, "user")
+        else:
+            (row,) = self._positions(0, [user], "user", None)
+            starts, cols = fitted.seen
+            own = slice(starts[row], starts[row + 1])
+            values = cast(np.ndarray, fitted.values)
+            cols, counts = cols[own].astype(np.int64), values[own]
+        shape = 1, priors.shape[1]
+        cells = SparseObserved.of(np.zeros_like(cols), cols, counts, shape)
+        cells = preferences(cells, cast(float, fitted.alpha))
+        found = fitted.models[0].contributions(
+            cells.cols, cells.values, asked, cells.weights
+        )
+        best = found.argsort(descending=True, stable=True)[:n]
+        items = cells.cols[best].numpy()
+        if priors.ids is not None:
+            items = priors.ids[1][items]
+        return items, found[best].numpy()
 
     @available_if(_explicit)
     def partial_fit(self, X: Container, y: object = None) -> Self:
@@ -315,10 +467,136 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
-        before = cast(FittedFactors, self._fitted)
-        fitted = with_more(before, more, self.biases, scaling_of)
+        fitted = with_more(self._fitted, more, self.biases, scaling_of)
         return fitted, _factors(fitted)
 
 
 def _factors(fitted: FittedFactors) -> dict[str, Any]:
     return {"row_factors_": fitted.left, "col_factors_": fitted.right}
+
+
+class _Trial(NamedTuple):
+    """A solution for the cells to train on, and its error on the others."""
+
+    error: float
+    rank: int
+    weight: float
+    side: float
+    factors: tuple[Tensor, Tensor] | None  # (m, rank + 1), (n, rank + 1), with biases
+
+
+@dataclass
+class _FactorSearch:
+    """Trials that start from the factors of earlier ones.
+
+    A few sweeps are sufficient, because weights and ranks change by small steps.
+    """
+
+    als: Callable[..., ALS]  # of cells, rank, two weights, random numbers and a start
+    max_iter: int
+    trials: Trials
+    side: float | None  # weight of linear priors; None is proportional to the ridge
+    per_ridge: float  # ratio of the two weights
+    best: _Trial | None = None
+
+    def walk(self, steps: Iterable[tuple[int, float]], patience: int) -> None:
+        """Try ranks and weights in order, until ``patience`` of them are no better."""
+        last, failures = self.best, 0
+        train, _ = self.trials.cells
+        for rank, weight in steps:
+            # The maps of linear priors begin at zero, so their trials begin anew.
+            start = None
+            if last is not None and not any(train.sides):
+                start = _resized(last, rank, train)
+            side = weight * self.per_ridge if self.side is None else self.side
+            rng = self.trials.rng
+            solver = self.als(train, rank, weight, side, rng, start)
+            sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[start is not None]
+            sweeps = min(self.max_iter, sweeps)
+            solution = self.trials.run(solver, max_iter=sweeps)
+            factors = _last_factors(solution.X, rank, row_biases=True)
+            last = _Trial(self.trials.error(solution), rank, weight, side, factors)
+            if self.best is None or last.error < self.best.error:
+                self.best, failures = last, 0
+            else:
+                failures += 1
+            if failures == patience:
+                break
+
+    def choose_side(self) -> None:
+        assert self.best is not None
+        _, rank, weight, side, _ = self.best
+        self.side = self.trials.best(
+            [side * factor for factor in SIDE_FACTORS],
+            lambda side, part: self.als(part, rank, weight, side, self.trials.rng),
+            max_iter=min(self.max_iter, SIDE_SWEEPS),
+            patience=3,
+        )
+        error = min(self.best.error, self.trials.lowest)
+        self.best = self.best._replace(side=self.side, error=error)
+
+    def choose_rank(self, most: int, patience: int) -> None:
+        """Double and halve the rank, and then try those halfway to the neighbors."""
+        assert self.best is not None
+        _, rank, weight, *_ = self.best
+        doubled = [rank * 2**k for k in range(1, 7) if rank * 2**k <= most]
+        self.walk([(r, weight) for r in doubled], patience)
+        halved = [rank // 2**k for k in range(1, 7) if rank // 2**k]
+        self.walk([(r, weight) for r in halved], patience + 1)
+        rank = self.best.rank
+        between = {3 * rank // 4, 3 * rank // 2} - {0, rank}
+        self.walk([(r, weight) for r in sorted(between) if r <= most], patience=2)
+
+    def refine(self) -> None:
+        """Try smaller weights, or else larger ones, at the chosen rank."""
+        assert self.best is not None
+        _, rank, weight, *_ = self.best
+        for factor in (FINER, 1 / FINER):
+            self.walk([(rank, weight * factor**k) for k in range(1, 12)], patience=1)
+            if self.best.weight != weight:
+                break
+
+
+def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
+    """Factors of a trial with more or fewer components.
+
+    The components with the largest singular values are kept. New ones, and those that
+    have vanished under a larger weight, are NaN in the rows.
+    """
+    assert last.factors is not None
+    (U, b), (V, c) = ((W[:, :-1], W[:, -1:]) for W in last.factors)
+    if rank < last.rank:
+        (Q, R), (P, S) = torch.linalg.qr(U), torch.linalg.qr(V)
+        left, sizes, right = torch.linalg.svd(R @ S.mT)
+        root = sizes[:rank].sqrt()
+        U, V = Q @ left[:, :rank] * root, P @ right[:rank].mT * root
+    more = (0, max(0, rank - last.rank))
+    U, V = (torch.nn.functional.pad(W, more) for W in (U, V))
+    share = (U.square().mean(0) * V.square().mean(0)).sqrt()
+    unit = (data.energy / data.counts.sum()).sqrt()
+    U = torch.where(share < VANISHED * unit, torch.nan, U)
+    return torch.cat([U, b], 1), torch.cat([V, c], 1)
+
+
+def _last_factors(
+    last: LowRank | None, rank: int, row_biases: bool
+) -> tuple[Tensor, Tensor] | None:
+    """Factors and biases of the last fit, if it had the same rank and biases."""
+    if last is None or last.left.shape[1] != rank + 1 + row_biases:
+        return None
+    left, right = last.left, last.right
+    b = left[:, rank : rank + 1] if row_biases else torch.zeros_like(left[:, :1])
+    cols = torch.cat([right[:, :rank], right[:, -1:]], 1)
+    return torch.cat([left[:, :rank], b], 1), cols
+
+
+def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
+    """Factors of the rows of the matrix that is 1 at the cells and 0 elsewhere.
+
+    They are those of a few power iterations. None is zero, which sweeps would not
+    change.
+    """
+    A = data.plus(torch.ones_like(data.values), data.zero())
+    near = partial_svd(A, noise.shape[1], start=A.mT @ (A @ noise), max_steps=1)
+    top = partial_svd(A, noise.shape[1], start=near.V, max_steps=1)
+    return top.U * top.s.clamp_min(LEAST * top.s[0]).sqrt()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmc.completers.biharmonic import _laplacian
-from skmc.linalg import InverseSquare, multigrid
+from skmc.completers import biharmonic
+from skmc.completers.biharmonic import InverseSquare, _laplacian
 
 
 def scattered(*shape):
@@ -41,13 +41,13 @@ def test_few_levels_approximate_the_inverse(pixels, shape, monkeypatch):
     n, dense = D.shape[0], D.toarray()
     exact = InverseSquare(D, mask)(np.eye(n))
     np.testing.assert_allclose(dense @ dense @ exact, np.eye(n), atol=1e-5)
-    monkeypatch.setattr(multigrid, "LARGE", 10)
-    monkeypatch.setattr(multigrid, "FEW", 10)
+    monkeypatch.setattr(biharmonic, "LARGE", 10)
+    monkeypatch.setattr(biharmonic, "FEW", 10)
     inverse = InverseSquare(D, mask)
     approximate = inverse(np.eye(n))
     scale = np.abs(approximate).max()
     np.testing.assert_allclose(approximate, approximate.T, atol=1e-5 * scale)
-    half = inverse._cycle(np.eye(n, dtype=np.float32), 0, (), multigrid.STEPS[::-1])
+    half = inverse._cycle(np.eye(n, dtype=np.float32), 0, (), biharmonic.STEPS[::-1])
     sizes = np.linalg.svd(dense @ half, compute_uv=False)
     assert sizes[0] < 6 * sizes[-1]
 

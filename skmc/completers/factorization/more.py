@@ -23,7 +23,23 @@ def with_more(
     biases: str | None,
     scaling_of: Callable[[Given], Scaling],
 ) -> FittedFactors:
-    """Update the factors of one model to more cells."""
+    """Update the factors of one model to more cells.
+
+    Parameters
+    ----------
+    fitted : FittedFactors
+        Factors of the cells so far.
+    more : MoreCells
+        Cells to add.
+    biases : {"both", "rows", "columns"} or None
+        Biases of the model.
+    scaling_of : callable
+        Function that makes the scaling of all cells.
+
+    Returns
+    -------
+    FittedFactors
+    """
     fitted = _in_memory(fitted)
     model, values = fitted.models[0], cast(np.ndarray, fitted.values)
     starts, cols = fitted.seen

@@ -19,9 +19,9 @@ from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness, diffuse, double, expected_error, halve
+from skmc.completers.nonlocal_groups.patches import PatchGroups, expected_error
+from skmc.linalg import Randomness, diffuse, double, halve
 from skmc.loop import solve_part
-from skmc.models import PatchGroups
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Solver, State
 
@@ -133,22 +133,52 @@ class NonlocalCompleter(IterativeCompleter):
         Number of rounds for cells inside of large holes. In general it is multiplied by
         ``(1 + sqrt(h)) / 2``, where h is the share of hidden cells in the patches
         around hidden cells, and by 2/3 if all holes are single cells.
-    {max_time}
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-4
         Stop once a round moves hidden cells by at most this number of standard
         deviations of the observed cells, as a root mean square.
-    {early_stopping}
+    early_stopping : bool, default=False
+        Whether to hold out ``validation_fraction`` of the observed cells, keep the
+        iterate that completes them best, and stop after ``n_iter_no_change`` iterations
+        without a better one. Each row and column keeps a cell to train on.
         Finally, 4 more rounds use these cells.
-    {validation_fraction}
-    {n_iter_no_change}
-    {scaling}
+    validation_fraction : float in (0, 1), default=0.02
+        Share of the observed cells that ``early_stopping`` holds out.
+    n_iter_no_change : int >= 1, default=8
+        Iterations without a better iterate after which ``early_stopping`` stops. The
+        held-out error is computed every 25 iterations.
+    scaling : {"auto", "columns", "global"} or None, default="global"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
         Patches are compared across columns, so columns of one unit should share a
         scale.
-    {device}
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
         Rounds compute in single precision for data of any precision.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells; nothing else is random.
-    {reading}
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
@@ -159,7 +189,17 @@ class NonlocalCompleter(IterativeCompleter):
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) of every round.
-    {solve}
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -388,7 +428,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     threshold falls geometrically from round to round. Groups are matched again every
     few rounds, alternately on two grids, and keep their singular vectors for two
     rounds. `skmc.linalg.diffuse` fills the initial picture. Filled patches count as
-    less similar, by `skmc.linalg.expected_error` of their cells, so that the groups of
+    less similar, by the `expected_error` of their cells, so that the groups of
     a hole consist of patches outside it.
 
     Parameters

@@ -134,17 +134,48 @@ class AutoCompleter(Samples, TakesBounds):
         `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
         third of its estimated time is left. Members of the stack without time for a
         final fit keep an earlier one, to fewer cells.
-    {scaling}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
         Errors are compared in deviations of the columns with "columns", and in the unit
         of the data otherwise. Methods that compare cells of different columns, such as
         `NonlocalCompleter`, always get the data as they are.
-    {device}
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the parts, and of all candidates except those of a mapping.
-    {like_observed}
-    {bounds}
-    {reading}
+    like_observed : {"auto"} or bool, default="auto"
+        Whether missing cells get values that look like the observed ones: integers are
+        whole, decimals have at most as many digits as those of the column, and values
+        are within the column's observed range. "auto" is True for tables with columns
+        that are not numbers, and False for matrices.
+    min_value : float, array-like, dict or None, default=None
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.
+    max_value : as min_value, default=None
+        Largest value, at least ``min_value``.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns the values of
+        ``reconstruction_`` for them.
 
     Attributes
     ----------
@@ -166,7 +197,12 @@ class AutoCompleter(Samples, TakesBounds):
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; the observed values replace their predictions.
-    {input}
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -246,12 +282,24 @@ class AutoCompleter(Samples, TakesBounds):
 
         Parameters
         ----------
-        {X}
-        {y}
-        {row_features}
-        {col_features}
-        {row_graph}
-        {col_graph}
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
+        row_features : array, DataFrame, tensor or sparse matrix, optional
+            Features of the rows, of shape (n_samples, p). If ``X`` has identifiers, the
+            lines of a DataFrame are found by its index. Identifiers that only it has
+            are rows without a cell.
+        col_features : as row_features, of shape (n_features, p), optional
+            Features of the columns.
+        row_graph : array, DataFrame or SciPy sparse matrix, optional
+            Symmetric weights >= 0 between rows that resemble each other, of shape
+            (n_samples, n_samples). The diagonal is ignored. The index and columns of a
+            DataFrame are used as for features.
+        col_graph : as row_graph, of shape (n_features, n_features), optional
+            Weights between columns.
 
         Returns
         -------

@@ -19,6 +19,7 @@ has the variance ``1 / (S_oo^-1)_jj`` and the mean ``x_j - a_j / (S_oo^-1)_jj``.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,9 +27,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.linalg.parts import Parts
-from skmc.linalg.patterns import BLOCK, Group, Patterns
+from skmc.linalg import Parts
 
+BLOCK = 2**22  # largest number of elements in memory
+SMALL, SIMILAR = 4, 1.25  # sizes of subsets that share a block, see `_sizes`
 TINY = 1e-12  # of the trace, added to a scatter without a ridge
 
 
@@ -306,7 +308,7 @@ class ExpectedSums(Parts):
         return self.map(torch.add, other)
 
     def gaussian(self, weight: float, variance: Tensor) -> Gaussian:
-        """The most probable Gaussian, see `skmc.solvers.EM`.
+        """The most probable Gaussian, see `EM`.
 
         Parameters
         ----------
@@ -326,6 +328,167 @@ class ExpectedSums(Parts):
         return Gaussian(mean, scatter / (self.count + weight))
 
 
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Posterior distribution of the factors of some rows.
+
+    Parameters
+    ----------
+    rows : slice
+        Range of the rows.
+    mean : Tensor of shape (k, rank)
+        Expected factors.
+    covariance : Tensor of shape (k, rank, rank)
+        Posterior covariance of the factors.
+    log_likelihood : Tensor of shape ()
+        Log-likelihood of the observed cells of these rows.
+    """
+
+    rows: slice
+    mean: Tensor  # (k, rank)
+    covariance: Tensor  # (k, rank, rank)
+    log_likelihood: Tensor  # ()
+
+
+@dataclass(frozen=True, eq=False)
+class FactorGaussian(Parts):
+    r"""Rows ``x = mean + F u + e`` with ``u ~ N(0, I)`` and ``e_j ~ N(0, noise_j)``.
+
+    Given the observed cells ``o`` of a row, its factors are Gaussian:
+
+    .. math::
+
+        V = (I + F_o^T \Psi_o^{-1} F_o)^{-1}, \qquad
+        E[u | x_o] = V F_o^T \Psi_o^{-1} (x_o - \mu_o),
+
+    so that a row costs ``rank^3``, whatever the number of its columns.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (n_cols,)
+        Column means, in double precision like the other two.
+    loadings : Tensor of shape (n_cols, rank)
+        Loadings ``F``.
+    noise : Tensor of shape (n_cols,)
+        Variances of the noise, the diagonal of ``Psi``.
+    """
+
+    mean: Tensor  # (n_cols,)
+    loadings: Tensor  # (n_cols, rank)
+    noise: Tensor  # (n_cols,)
+
+    def extended(self, mean: Tensor, factor: Tensor) -> FactorGaussian:
+        """Rescale the columns, and append independent ones of variance 1.
+
+        Parameters
+        ----------
+        mean : Tensor of shape (n_more,)
+            Means of the present and the new columns.
+        factor : Tensor of shape (n_cols,)
+            Factors that rescale the present columns.
+
+        Returns
+        -------
+        FactorGaussian
+        """
+        n = len(factor)
+        loadings = mean.new_zeros(len(mean), self.loadings.shape[1])
+        loadings[:n] = self.loadings * factor[:, None]
+        noise = torch.ones_like(mean)
+        noise[:n] = self.noise * factor.square()
+        return FactorGaussian(mean, loadings, noise)
+
+    @property
+    def covariance(self) -> Tensor:
+        """Covariance of the rows, shape (n_cols, n_cols)."""
+        return self.loadings @ self.loadings.mT + self.noise.diag()
+
+    def scores(self, values: Tensor, mask: Tensor) -> Iterator[Scores]:
+        """Posterior of the factors, in parts of bounded memory.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_rows, n_cols)
+            Rows in double precision; unobserved values are ignored.
+        mask : bool Tensor of shape (n_rows, n_cols)
+            True where observed.
+
+        Yields
+        ------
+        Scores
+        """
+        F, rank = self.loadings, self.loadings.shape[1]
+        weighted = F / self.noise[:, None]
+        outer = (weighted[:, :, None] * F[:, None, :]).flatten(1)
+        eye = torch.eye(rank, dtype=F.dtype, device=F.device)
+        size = max(1, BLOCK // max(rank**2, len(F)))
+        for begin in range(0, len(values), size):
+            rows = slice(begin, min(begin + size, len(values)))
+            seen = mask[rows].to(F.dtype)
+            Y = torch.where(mask[rows], values[rows] - self.mean, 0.0)
+            precision = eye + (seen @ outer).view(-1, rank, rank)
+            L, failed = torch.linalg.cholesky_ex(precision)
+            L = torch.where(failed[:, None, None] == 0, L, torch.nan)
+            root = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
+            V = root.mT @ root
+            b = Y @ weighted
+            u = (V @ b[..., None])[..., 0]
+            constant = (seen @ self.noise.log()).sum() + seen.sum() * math.log(
+                2 * math.pi
+            )
+            constant = constant + 2 * L.diagonal(dim1=1, dim2=2).log().sum()
+            quadratic = (Y.square() / self.noise).sum() - (b * u).sum()
+            yield Scores(rows, u, V, -(constant + quadratic) / 2)
+
+    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Replace the cells that ``mask`` leaves out by conditional expectations."""
+        factors = torch.cat([part.mean for part in self.scores(values, mask)])
+        return torch.where(mask, values, self.mean + factors @ self.loadings.mT)
+
+    def given_others(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of every cell given the *other* observed cells of its row.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_rows, n_cols)
+            Rows.
+        mask : bool Tensor of shape (n_rows, n_cols)
+            True where observed.
+
+        Returns
+        -------
+        mean : Tensor of shape (n_rows, n_cols)
+        variance : Tensor of shape (n_rows, n_cols)
+        """
+        F, noise = self.loadings, self.noise
+        means, variances = [], []
+        for part in self.scores(values, mask):
+            seen = mask[part.rows]
+            explained = torch.einsum("jr,krs,js->kj", F, part.covariance, F)
+            guess = self.mean + part.mean @ F.mT
+            # Diagonal of the inverse covariance of the observed cells, by Woodbury.
+            variance = torch.where(seen, noise / (1 - explained / noise), 0.0)
+            off = (values[part.rows] - guess) / noise
+            own = torch.where(seen, values[part.rows] - off * variance, guess)
+            means.append(own)
+            variances.append(torch.where(seen, variance, noise + explained))
+        return torch.cat(means), torch.cat(variances)
+
+    def draw(self, normal: Tensor) -> Tensor:
+        """Transform standard normal numbers to rows of this distribution.
+
+        Parameters
+        ----------
+        normal : Tensor of shape (n_rows, n_cols)
+            Independent standard normal numbers.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
+        """
+        return self.mean + normal @ torch.linalg.cholesky(self.covariance).mT
+
+
 def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
     """Add each block to its place, times the number of rows that have it."""
     n = len(total)
@@ -338,3 +501,155 @@ def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
 def _padded(rows: Tensor) -> Tensor:
     """Append the column of zeros that padded positions refer to."""
     return torch.cat([rows, rows.new_zeros(len(rows), 1)], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Group(Parts):
+    """Rows with column subsets of about the same size.
+
+    Parameters
+    ----------
+    columns : int64 Tensor of shape (n_patterns, size)
+        Column subset of each pattern, padded with ``n_cols``.
+    rows : int64 Tensor of shape (k,)
+        Positions of the rows.
+    pattern : int64 Tensor of shape (k,)
+        Number of the pattern of each row.
+    count : Tensor of shape (n_patterns,)
+        Number of rows of each pattern.
+    missing : bool
+        Whether the subset is the missing columns instead of the observed ones.
+    """
+
+    columns: Tensor  # (n_patterns, size)
+    rows: Tensor  # (k,)
+    pattern: Tensor  # (k,)
+    count: Tensor  # (n_patterns,)
+    missing: bool
+
+    def place(self, n_cols: int) -> Tensor:
+        """Flat positions of the submatrices in a matrix padded by one row and column.
+
+        Parameters
+        ----------
+        n_cols : int
+            Number of columns of the matrix.
+
+        Returns
+        -------
+        int64 Tensor of shape (n_patterns, size, size)
+        """
+        return self.columns[:, :, None] * (n_cols + 1) + self.columns[:, None, :]
+
+    def inverses(self, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        """Inverse and log determinant of the submatrix of each pattern.
+
+        Parameters
+        ----------
+        matrix : Tensor of shape (n_cols, n_cols)
+            Symmetric positive definite matrix.
+
+        Returns
+        -------
+        inverse : Tensor of shape (n_patterns, size, size)
+        logdet : Tensor of shape (n_patterns,)
+            NaN where a submatrix is not positive definite.
+        """
+        n, padding = len(matrix), self.columns == len(matrix)
+        padded = matrix.new_zeros(n + 1, n + 1)
+        padded[:n, :n] = matrix
+        block = padded.take(self.place(n))
+        block.diagonal(dim1=1, dim2=2).add_(padding)
+        L, failed = torch.linalg.cholesky_ex(block)
+        eye = torch.eye(L.shape[1], dtype=L.dtype, device=L.device)
+        root = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
+        logdet = 2 * L.diagonal(dim1=1, dim2=2).log().sum(-1)
+        return root.mT @ root, torch.where(failed == 0, logdet, torch.nan)
+
+    def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows and their patterns, in parts of bounded memory.
+
+        Returns
+        -------
+        iterator of tuple of Tensor
+        """
+        size = max(1, BLOCK // max(1, self.columns.shape[1] ** 2))
+        return zip(self.rows.split(size), self.pattern.split(size), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The rows of a mask, grouped by their observed columns.
+
+    A row is solved in its missing or its observed columns, whichever are fewer. Rows
+    with equal masks share an inverse. Empty and complete rows need none.
+
+    Parameters
+    ----------
+    groups : list of Group
+        Groups of all rows that need a solve.
+    seen : bool Tensor of shape (n_rows, n_cols)
+        True where observed.
+    """
+
+    groups: list[Group]
+    seen: Tensor
+
+    @classmethod
+    def of(cls, seen: Tensor) -> Patterns:
+        """Group the rows of a mask.
+
+        Parameters
+        ----------
+        seen : bool Tensor of shape (n_rows, n_cols)
+            True where observed.
+
+        Returns
+        -------
+        Patterns
+        """
+        mask = seen.cpu().numpy()
+        n_cols = mask.shape[1]
+        bits = np.packbits(mask, axis=1)
+        keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
+        _, first, inverse, count = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        distinct = mask[first]
+        n_seen = distinct.sum(1)
+        groups = []
+        for missing in (True, False):
+            subset = distinct != missing
+            sizes = subset.sum(1)
+            fewer = (2 * n_seen >= n_cols) == missing
+            chosen = np.flatnonzero(fewer & (sizes > 0))
+            chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
+            for begin, end in _sizes(sizes[chosen]):
+                part = chosen[begin:end]
+                width = sizes[part].max()
+                columns = np.argsort(~subset[part], axis=1, kind="stable")[:, :width]
+                columns[np.arange(width) >= sizes[part, None]] = n_cols
+                position = np.full(len(count), -1)
+                position[part] = np.arange(len(part))
+                pattern = position[inverse]
+                rows = np.flatnonzero(pattern >= 0)
+                group = Group(
+                    torch.from_numpy(columns),
+                    torch.from_numpy(rows),
+                    torch.from_numpy(pattern[rows]),
+                    torch.from_numpy(count[part].astype(float)),
+                    missing,
+                )
+                groups.append(group.to(seen.device))
+        return cls(groups, seen)
+
+
+def _sizes(sizes: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Begin and end of runs of similar sizes in ascending order."""
+    begin = 0
+    while begin < len(sizes):
+        most = max(SMALL, int(SIMILAR * sizes[begin]))
+        end = int(np.searchsorted(sizes, most, side="right"))
+        end = min(end, begin + max(1, BLOCK // int(sizes[end - 1]) ** 2))
+        yield begin, end
+        begin = end

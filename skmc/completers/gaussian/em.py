@@ -9,10 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skmc.blocks import ChunkedRows
 from skmc.cells import Observed
-from skmc.linalg import Expected, FactorGaussian, Gaussian, Patterns
-from skmc.solvers.norms import norm, relative_norm
-from skmc.solvers.solver import Solver, State
+from skmc.completers.gaussian.distributions import (
+    Expected,
+    ExpectedSums,
+    FactorGaussian,
+    Gaussian,
+    Patterns,
+)
+from skmc.linalg import LowRank
+from skmc.solvers import Solver, State, norm, relative_norm
 
 LEAST_NOISE = 0.05  # smallest initial noise of a column
 
@@ -132,6 +139,53 @@ class EM(Solver[Observed, EMState]):
 
     def outputs(self, state: EMState) -> dict[str, Any]:
         return {"X": state.X, "model": state.model}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedEMState(State):
+    """An iterate of `ChunkedEM`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape ()
+        Negative penalized log-likelihood of the observed cells.
+    X : LowRank
+        Zero, because the completion is not formed.
+    model : Gaussian
+        Distribution of the rows.
+    sums : ExpectedSums
+        Expected sums over all rows.
+    """
+
+    X: LowRank
+    model: Gaussian
+    sums: ExpectedSums
+
+
+class ChunkedEM(EM):
+    """`EM` for `ChunkedRows`: a step is one pass, whose expected sums are added.
+
+    Iterates and parameters are those of `EM`.
+    """
+
+    def init(self, data: Any) -> Any:
+        zero = torch.zeros(data.shape[1], dtype=data.dtype)
+        eye = torch.eye(len(zero), dtype=zero.dtype)
+        return self._expect_all(data, self.start or Gaussian(zero, eye))
+
+    def step(self, data: Any, state: Any) -> Any:
+        variance = torch.ones_like(state.model.mean)
+        return self._expect_all(data, state.sums.gaussian(self.ridge, variance))
+
+    def _expect_all(self, data: ChunkedRows, model: Gaussian) -> ChunkedEMState:
+        sums = ExpectedSums(*data.total(_expected, model))
+        penalty = model.precision.diagonal().sum() + model.logdet
+        return ChunkedEMState(
+            objective=self.ridge / 2 * penalty - sums.log_likelihood,
+            X=data.zero(),
+            model=model,
+            sums=sums,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,3 +343,8 @@ def _floor(data: Observed, ridge: float) -> Tensor:
     """
     least = ridge / (len(data.mask) + ridge) or 1 / (2 * math.pi)
     return data.n_observed.double() / 2 * math.log(2 * math.pi * least)
+
+
+def _expected(values: Tensor, seen: Tensor, model: Gaussian) -> tuple[Tensor, ...]:
+    sums = ExpectedSums.of(model, values, seen)
+    return sums.count, sums.first, sums.second, sums.log_likelihood

@@ -9,7 +9,7 @@ from contextlib import suppress
 from skmc.base import CannotBatch, warn_user
 from skmc.loop import Status
 from skmc.model_selection.batch import BatchedFit, Member, started
-from skmc.model_selection.folds import Folds, Outcome, Task
+from skmc.model_selection.folds import FitResults, Folds, Task
 
 
 def run_batch(
@@ -18,7 +18,7 @@ def run_batch(
     n_iter: int,
     resources: Mapping[str, int],
     keep: bool,
-) -> Outcome:
+) -> FitResults:
     """Fit and score tasks in one batch.
 
     Tasks that fail in the batch are fitted alone, which reports their errors.
@@ -38,7 +38,7 @@ def run_batch(
 
     Returns
     -------
-    Outcome
+    FitResults
     """
     start = time.time()
     members = []
@@ -53,7 +53,7 @@ def run_batch(
 
 def resume_batch(
     folds: Folds, tasks: Sequence[Task], batch: BatchedFit, resources: Mapping[str, int]
-) -> Outcome:
+) -> FitResults:
     """Resume some tasks of a batch and stop the others.
 
     Parameters
@@ -69,7 +69,7 @@ def resume_batch(
 
     Returns
     -------
-    Outcome
+    FitResults
     """
     start = time.time()
     batch.keep_only({task.label for task in tasks})
@@ -84,8 +84,8 @@ def _collected(
     start: float,
     resources: Mapping[str, int],
     keep: bool,
-) -> Outcome:
-    outcome = Outcome()
+) -> FitResults:
+    outcome = FitResults()
     try:
         for batch in batches:
             seconds = (time.time() - start) / len(batch.members)

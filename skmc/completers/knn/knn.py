@@ -1,11 +1,11 @@
-"""Nearest neighbors."""
+"""Nearest neighbors: each cell is an average of the most similar rows that have it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -16,9 +16,10 @@ from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
+from skmc.completers.knn.donors import Clusters, knn_values
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.loop import FitTasks
-from skmc.new_rows import Clusters, RowIndex, knn_values
+from skmc.new_rows import RowIndex
 from skmc.parameters import Count
 
 # Smallest number of rows per step of a progress bar, and largest number of steps.
@@ -131,12 +132,34 @@ class KNNCompleter(TakesBounds):
         number is chosen to find this share for 256 random rows of ``X``. The fewer
         clusters this takes, the more time it saves: much if rows form groups or depend
         on few quantities, little if columns are independent.
-    {scaling}
-    {device}
-    {bounds}
-    {missing_values}
-    {add_indicator}
-    {keep_empty_features}
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardizes the data by the mean and standard deviation of the observed cells,
+        of each column or of all; undone on output. "auto" is "columns" for arrays and
+        data frames, whose columns may have different units, and "global" for `Entries`,
+        sparse matrices and files of ratings, whose cells have one unit. Try "global"
+        for an array of one unit, such as a picture or sensors by times. None leaves the
+        data unscaled.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
+    min_value : float, array-like, dict or None, default=None
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.
+    max_value : as min_value, default=None
+        Largest value, at least ``min_value``.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the neighbors' mean,
         which for rows of the fitted matrix may include the row itself.
@@ -147,7 +170,12 @@ class KNNCompleter(TakesBounds):
         Prediction of each cell from the *other* rows; computed at each access.
     recall_ : float
         Share of the nearest rows that is found, measured on 256 rows of ``X``.
-    {input}
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
     Notes
     -----
@@ -183,7 +211,7 @@ class KNNCompleter(TakesBounds):
         unweighted="it averages neighbors and has no loss",
     )
     cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
-    storages: ClassVar[dict] = {Observed: None, ChunkedRows: None}
+    accepts = (Observed, ChunkedRows)
     stacked = (
         Variant("KNN"),
         Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),

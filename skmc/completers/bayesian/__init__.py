@@ -1,0 +1,5 @@
+"""`BayesianFactorizationCompleter`: factors averaged over posterior samples."""
+
+from skmc.completers.bayesian.bayesian import BayesianFactorizationCompleter
+
+__all__ = ["BayesianFactorizationCompleter"]

@@ -1,0 +1,788 @@
+"""Rows that are samples of a Gaussian, or of a Gaussian copula.
+
+The scores of cells (`NormalMarginals`, `CopulaMarginals`) are Gaussian rows, whose mean
+and covariance EM finds. `Conditional` completes fitted and new rows by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy.special import ndtr, ndtri
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from skmc.base import (
+    NOT_IN_MEMORY,
+    CompleterTags,
+    Fitted,
+    IterativeCompleter,
+    MoreCells,
+    PartialFit,
+    TakesBounds,
+    Trials,
+)
+from skmc.blocks import ChunkedRows
+from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
+from skmc.completers._rank import checked_rank
+from skmc.completers.costs import Cost, Variant
+from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
+from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
+from skmc.linalg import (
+    Randomness,
+    resolve_device,
+    threads_for,
+    threads_for_rows,
+    truncated_normal,
+    work_of,
+)
+from skmc.loop import solve
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
+from skmc.solvers import Solver
+
+MOST_COLUMNS = 300  # largest number of columns for a full covariance
+RANK = 20  # rank of the factors for more columns
+RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
+TRIAL_STEPS = 3  # from the solution for the previous weight
+ROWS_TRIED = 1000
+STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
+POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
+REDRAWS = 5  # of rows outside of bounds
+SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
+MOST_LEVELS = 32  # largest number of values that are treated as ordered levels
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
+    r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
+
+    Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
+
+    .. math::
+
+        \min_{\mu, S} \; -\sum_i \log N(x_{io};\, \mu_o, S_{oo})
+        + \frac{\lambda}{2} \left(\mathrm{tr}\, S^{-1} + \log\det S\right),
+
+    a *sum* over the rows :math:`i` with observed cells :math:`o`, on columns scaled to
+    variance 1. A missing cell is completed by its conditional expectation given the
+    observed cells of its row, whose error has a known variance:
+
+    .. math::
+
+        E[x_m | x_o] = \mu_m + S_{mo} S_{oo}^{-1} (x_o - \mu_o), \qquad
+        Var[x_m | x_o] = S_{mm} - S_{mo} S_{oo}^{-1} S_{om}.
+
+    `predict_std` returns these deviations and `sample` draws completed matrices. See
+    `skmc.completers.gaussian.em.EM` for the steps.
+
+    Parameters
+    ----------
+    lambda_ridge : float >= 0 or "auto", default="auto"
+        Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
+        uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
+        columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
+        follows the path ``100, 30, 10, 3, 1, .1, .01, .001``, with three
+        steps at each from the last solution, until the error on a held-out tenth of the
+        observed cells rises; of more than 1000 rows it uses the first 1000.
+    marginals : {"normal", "copula"}, default="normal"
+        Distribution of each column. "copula" first replaces the cells of each column by
+        normal scores of their ranks, and returns conditional means in the units of the
+        data. It suits skewed columns and ordered levels. Columns of at most 32 distinct
+        values are treated as levels.
+    rank : int in [1, min(n_samples, n_features)], "auto" or None, default="auto"
+        Number of factors. None is a full covariance. A number is that of the factors of
+        a covariance :math:`F F^T + \Psi`, where :math:`\Psi` is diagonal, see
+        `skmc.completers.gaussian.em.FactorEM`. "auto" is None up to 300 columns and 20
+        above.
+    max_iter : int >= 1, default=200
+        Maximum number of EM steps.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.
+    tol : float >= 0, default=1e-4
+        Stop once a step moves mean and covariance (with factors: the completion) by at
+        most ``tol`` times their norm.
+    device : str or torch.device, default="auto"
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.
+        Computed in double precision.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the held-out cells of "auto". Otherwise nothing is random.
+    min_value : float, array-like, dict or None, default=None
+        Smallest value of completed cells and of draws: one for all columns, one for
+        each, or by name or position. None, NaN and columns that a dict does not list
+        have no bound. Try 0 for amounts and counts. Completions are clipped, and draws
+        are from the distribution between the bounds.
+    max_value : as min_value, default=None
+        Largest value, at least ``min_value``.
+    missing_values : float, default=numpy.nan
+        A number that marks missing cells, in addition to NaN and to the container's own
+        marks.
+    add_indicator : bool, default=False
+        Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
+        were missing, for each column with a missing cell in `fit`.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell. They are filled with the row
+        means if all cells have one unit, and otherwise with 0, as by scikit-learn's
+        imputers; in tables with columns that are not numbers, those of words and dates
+        stay missing. False drops them.
+    keep_observed : bool, default=True
+        Whether to return observed cells unchanged. False returns their expectations
+        given the other cells of the row, as in ``reconstruction_``.
+
+    Attributes
+    ----------
+    lambda_ridge_ : float
+    rank_ : int or None
+    location_ : ndarray of shape (n_features,)
+        Mean of the columns; with "copula", of the scores.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Covariance of the columns; with "copula", of the scores.
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        Conditional expectation of each cell given the *other* observed cells of its
+        row, computed at each access.
+    history_ : dict of ndarray
+        "n_iter", "objective" and "residual" at every third iteration.
+    n_iter_ : int
+        Number of iterations.
+    status_ : str
+        Reason why the fit ended: "converged", "stopped", "max_iter", "max_time",
+        "diverged" or "interrupted".
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if the input has names.
+    indicator_ : MissingIndicator or None
+        `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
+
+    Notes
+    -----
+    All rows are completed by the same formula, so `transform` does not iterate, and the
+    completion of a row does not depend on the other rows of the call.
+
+    Memory grows with ``n_samples * n_features`` and ``n_features ** 2``; the systems of
+    rows are solved in blocks of bounded size, but distinct patterns of missing cells
+    keep the positions of their missing or observed columns, whichever are fewer. Time
+    of a step grows with the number of distinct patterns times the cube of that number
+    of columns; with factors, with ``n_samples * (n_features + rank) * rank ** 2``.
+
+    Deviations are not a second return value of `transform`, because pipelines pass on a
+    single array. `predict_std` is a separate method, named after the ``return_std``
+    of scikit-learn's regressors. Deviations treat the mean and the covariance as known;
+    draws include their uncertainty.
+
+    The scores of "copula" are means over the interval of a level, not intervals as in
+    the paper. So correlations of columns with few levels are too small.
+
+    `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. Each step is one
+    pass over the chunks, whose expected sums are added. The chunks are computed once
+    per step: persist them if they fit in the memory of the cluster.
+    "auto" uses the first 1000 rows. ``marginals`` must be "normal", and the covariance
+    is full. There is no ``reconstruction_``; `transform` the collection instead.
+
+    `partial_fit` with new rows is a step of incremental EM: the expected sums of
+    :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
+    rows so far, and mean and covariance follow from the totals. Of earlier rows, only
+    the scaling of the columns is recomputed. For rows without missing cells these
+    sums are sufficient, so the result is that of a fit to all rows. With missing cells,
+    the expectations of earlier rows are those of the model at their time. For the
+    prior, columns are still scaled to variance 1 over all cells. New cells of earlier
+    rows, new columns, "copula" and factors need all rows: these calls take three EM
+    steps over all rows from the current model, which approach a fit to all cells.
+
+    References
+    ----------
+    Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM
+    algorithm. Journal of the Royal Statistical Society B 39 (1977). Neal, Hinton. A
+    view of the EM algorithm that justifies incremental, sparse, and other variants.
+    Learning in Graphical Models (1998). Schafer. Analysis of incomplete multivariate
+    data. Chapman and Hall (1997), for the draws. Little, Rubin. Statistical analysis
+    with missing data. Wiley (2002), chapters 8 and 11. Zhao, Udell. Missing
+    value imputation for mixed data via Gaussian copula. KDD (2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import GaussianCompleter
+    >>> rng = np.random.RandomState(0)
+    >>> x = rng.randn(200)
+    >>> X = np.column_stack([x, 2 * x + rng.randn(200)])
+    >>> completer = GaussianCompleter(0).fit(X)
+    >>> completer.transform([[1.0, np.nan]]).round(1)
+    array([[1. , 1.9]])
+    >>> completer.predict_std([[1.0, np.nan]]).round(1)
+    array([[0. , 0.9]])
+    """
+
+    completer_tags = CompleterTags(
+        recovers=0.05,
+        monotone=True,
+        unweighted="its likelihood is a product over rows, not over cells",
+    )
+    cost = Cost(0.05, systems=2.4e-9)
+    stacked = (
+        Variant("Gaussian"),
+        Variant("copula", {"marginals": "copula"}),
+    )
+    accepts = (Observed, ChunkedRows)
+    check_every = 3
+    scaling = "columns"
+
+    lambda_ridge: NonNegative | Literal["auto"] = "auto"
+    _: KW_ONLY
+    marginals: Literal["copula", "normal"] = "normal"
+    rank: Count | Literal["auto"] | None = "auto"
+    max_iter: Count = 200
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-4
+    device: str | torch.device = "auto"
+    random_state: Seed = None
+
+    lambda_ridge_: float = field(init=False)
+    rank_: int | None = field(init=False)
+    location_: np.ndarray = field(init=False)
+    covariance_: np.ndarray = field(init=False)
+    _fitted: Conditional = field(init=False)
+
+    def _scaled(self, given: Given) -> Given:
+        in_memory = given.read is not None
+        if not in_memory and (
+            self.marginals != "normal" or self.rank not in ("auto", None)
+        ):
+            raise ValueError(
+                "Rows of a Dask collection are fitted with marginals='normal' and "
+                "rank=None; pass an array for the others."
+            )
+        if self.marginals == "normal":
+            given = super()._scaled(given)
+            scaling = given.scaling.to("cpu", torch.float64)
+            return replace(given, scaling=NormalMarginals(scaling))
+        marginals = CopulaMarginals.of(given.matrix)
+        scores = torch.from_numpy(marginals.scores(given.matrix))
+        data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
+        return replace(given, data=data, scaling=marginals)
+
+    def _choose(self, data: Cells, trials: Trials) -> dict[str, Any]:
+        rank = self.rank
+        if rank == "auto":
+            full = isinstance(data, ChunkedRows) or data.shape[1] <= MOST_COLUMNS
+            rank = None if full else min(RANK, *data.shape)
+        elif rank is not None:
+            rank = checked_rank(rank, data.shape, "None")
+        ridge, start = self.lambda_ridge, None
+        if ridge == "auto":
+            ridge, start = self._follow_path(rank, trials)
+        return {"lambda_ridge": ridge, "rank": rank, "_start": start}
+
+    def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
+        """Find the best weight on held-out cells, and the solution there."""
+        best, model, lowest = (1.0, None), None, math.inf
+        with trials.interruptible():
+            if trials.cells[1] is None:
+                return best
+            for ridge in RIDGES:
+                trial = trials.run(_em(ridge, rank, model), max_iter=TRIAL_STEPS)
+                model, error = trial.outputs["model"], trials.error(trial)
+                if error >= lowest:
+                    break
+                best, lowest = (ridge, model), error
+        return best
+
+    def _for_trials(self, data: Observed) -> Cells:
+        return data.first_rows(ROWS_TRIED)
+
+    def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
+        start = getattr(params, "_start", None)
+        if isinstance(data, ChunkedRows):
+            return ChunkedEM(params.lambda_ridge, start)
+        return _em(params.lambda_ridge, params.rank, start)
+
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        n_cols = given.data.shape[1]
+        standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
+        model = outputs.get("model", standard).to("cpu")
+        cells = None if given.read is None else given.matrix.copy()
+        fitted = Conditional(
+            given.statistics,
+            model,
+            given.scaling,
+            cells,
+            first_columns=self._first_of_cells(n_cols),
+        )
+        return fitted.attributes()
+
+    def _fit_more(self, more: MoreCells) -> tuple[Conditional, dict[str, Any]]:
+        fitted = self._fitted
+        old = len(fitted.in_memory())
+        one_unit = fitted.statistics.one_unit
+        cells = more.into(fitted.in_memory())
+        given = self._scaled(Given.of_matrix(cells, one_unit=one_unit))
+        cells, marginals = given.matrix, fitted.marginals
+        with threads_for(work_of(cells.size, cells.shape[1])):
+            if self._adds_up(more, given):
+                total = fitted.sums or fitted.sums_of(cells[:old])
+                total = total.plus(fitted.sums_of(cells[old:]))
+                # The scaling of the first rows is kept; the prior uses the scaling of
+                # all rows.
+                scales = given.scaling.scaling.scale / marginals.scaling.scale
+                model = total.gaussian(self.lambda_ridge_, scales[0].square())
+                parts = given.statistics, model, marginals, cells, total
+                answers = Conditional(*parts, fitted.first_columns)
+                found = answers.attributes()
+            else:
+                start = fitted.rescaled(given.scaling, cells.shape[1])
+                solution = solve(
+                    _em(self.lambda_ridge_, self.rank_, start),
+                    given.data,
+                    max_iter=STEPS_MORE,
+                    check_every=STEPS_MORE,
+                )
+                found = self._attributes(given, solution.outputs)
+        return found.pop("_fitted"), found
+
+    def _adds_up(self, more: MoreCells, given: Given) -> bool:
+        """Whether the sums over new rows can be added to those of earlier ones."""
+        if self.marginals == "copula" or self.rank_ is not None:
+            return False
+        scales = self._fitted.marginals.scaling.scale, given.scaling.scaling.scale
+        same = more.shape[1] == self._shape[1]
+        later = len(more.rows) > 0 and more.rows.min() >= self._shape[0]
+        return bool(same and later and all((scale > 0).all() for scale in scales))
+
+    def predict_std(self, X: Container) -> np.ndarray:
+        """Standard deviation of the cells that `transform` returns.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Conditional on the observed cells of the row; 0 for these cells themselves
+            (with ``keep_observed=False``: conditional on the others). All columns of
+            ``X`` are included; empty ones have NaN.
+        """
+        check_is_fitted(self)
+        cells = self._read(X, reset=False)
+        with threads_for_rows(cells):
+            std = self._fitted.std(cells)
+        if self.keep_observed:
+            std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
+        return std.astype(cells.dtype, copy=False)
+
+    def sample(
+        self,
+        X: Container,
+        n_samples: int = 1,
+        random_state: Seed = None,
+    ) -> np.ndarray:
+        """Draw the missing cells from their joint distribution given the observed ones.
+
+        For multiple imputation, use `skmc.uncertainty.pool`. Each draw has a mean and a
+        covariance of its own, from their posterior distribution given the fitted cells,
+        by three steps of data augmentation. Where the covariance has factors, and after
+        a fit to a collection of Dask, all draws have those of the fit.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+        n_samples : int >= 1, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rows, n_features)
+            Draws, in which observed cells are unchanged.
+        """
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        cells = self._read(X, reset=False)
+        with threads_for_rows(cells, n_samples):
+            parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
+            return self._fitted.sample(*parts)
+
+
+def _em(ridge: float, rank: int | None, start: Any) -> Solver:
+    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
+
+
+@dataclass(eq=False)
+class Conditional(Fitted):
+    """Conditional distributions of the missing cells of rows.
+
+    Parameters
+    ----------
+    model : Gaussian or FactorGaussian
+        Distribution of the scores of a row.
+    marginals : NormalMarginals or CopulaMarginals
+        Map from cells to scores and back.
+    cells : ndarray of shape (n_rows, n_cols) or None, default=None
+        Fitted matrix, if it was in memory.
+    sums : ExpectedSums or None, default=None
+        Expected sums over all rows after `partial_fit`.
+    first_columns : ndarray of shape (n_cols,) or None, default=None
+        For each column of a matrix that represents a table, the first column that
+        represents the same cell.
+    """
+
+    model: Any
+    marginals: Any
+    cells: np.ndarray | None = None
+    sums: Any = None
+    first_columns: np.ndarray | None = None
+
+    def in_memory(self) -> np.ndarray:
+        """The fitted matrix, or an AttributeError if it was not in memory."""
+        if self.cells is None:
+            raise AttributeError(NOT_IN_MEMORY)
+        return self.cells
+
+    def attributes(self) -> dict[str, Any]:
+        """The fitted attributes of the completer."""
+        location, covariance = self.model.mean, self.model.covariance
+        if isinstance(self.marginals, NormalMarginals):
+            scale = self.marginals.scaling.scale[0]
+            location = self.marginals.undo(location)[0]
+            covariance = covariance * torch.outer(scale, scale)
+        return {
+            "location_": location.numpy(),
+            "covariance_": covariance.numpy(),
+            "_fitted": self,
+        }
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        if not everywhere and isinstance(self.marginals, NormalMarginals):
+            # Missing cells only; their means need no variances.
+            return self.marginals.undo(self.model(*self.scores(cells))).numpy()
+        return self.marginals.mean(*self.given_others(cells))
+
+    def whole(self) -> np.ndarray:
+        return self._expected(self.in_memory())
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        which, at = np.unique(rows, return_inverse=True)
+        return self._expected(self.in_memory()[which])[at, cols]
+
+    def _expected(self, cells: np.ndarray) -> np.ndarray:
+        return self.rows(cells).astype(cells.dtype)
+
+    def scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Scores of cells, and a mask of the scores that are used."""
+        scores = torch.from_numpy(self.marginals.scores(cells))
+        # The fit has not learned how other columns depend on a constant one.
+        varies = torch.from_numpy(self.statistics.varies)
+        return scores, ~torch.isnan(scores) & varies
+
+    def given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the score of each cell, given the others in its row.
+
+        Columns that represent one cell of a table are no others of each other.
+        """
+        moments = self.model.given_others(*self.scores(cells))
+        mean, variance = moments[0].numpy(), moments[1].numpy()
+        for columns in self._shared_cells():
+            rows = np.flatnonzero(~np.isnan(cells[:, columns[0]]))
+            rest = cells[rows]
+            rest[:, columns] = np.nan
+            moments = self.model.given_others(*self.scores(rest))
+            at = np.ix_(rows, columns)
+            mean[at] = moments[0][:, columns].numpy()
+            variance[at] = moments[1][:, columns].numpy()
+        return mean, variance
+
+    def _shared_cells(self) -> list[np.ndarray]:
+        """Columns of each cell of a table that several of them represent."""
+        if self.first_columns is None:
+            return []
+        first, count = np.unique(self.first_columns, return_counts=True)
+        return [np.flatnonzero(self.first_columns == k) for k in first[count > 1]]
+
+    def std(self, cells: np.ndarray) -> np.ndarray:
+        """Standard deviation of each cell, given the others in its row."""
+        std = self.marginals.std(*self.given_others(cells))
+        std[:, self.statistics.empty_cols] = np.nan
+        return std
+
+    def sample(
+        self,
+        cells: np.ndarray,
+        n_samples: int,
+        ridge: float,
+        rng: np.random.RandomState,
+        bounds: LikeObserved | None = None,
+    ) -> np.ndarray:
+        """Draw the missing cells given the observed ones, within bounds."""
+        scores, seen = self.scores(cells)
+        found = np.empty((n_samples, *cells.shape), cells.dtype)
+        limits = self._limits(bounds)
+        models = self._posterior(ridge, rng, limits)
+        for k, model in zip(range(n_samples), models, strict=False):
+            drawn = _drawn(model, scores, seen, rng, limits)
+            values = self.statistics.fill(cells, self.marginals.undo(drawn).numpy())
+            if bounds is not None:
+                values = self._into(values, cells, bounds, rng)
+            found[k] = np.where(np.isnan(cells), values, cells)
+        return found
+
+    def _into(
+        self,
+        values: np.ndarray,
+        cells: np.ndarray,
+        bounds: LikeObserved,
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Draw values of a copula again if no observed value is within the bounds."""
+        low, high = bounds.low, bounds.high
+        place = np.nonzero(np.isnan(cells) & ((values < low) | (values > high)))
+        if len(place[0]) and isinstance(self.marginals, CopulaMarginals):
+            moments = self.given_others(cells)
+            mean = self.marginals.mean(*moments)[place]
+            std = self.marginals.std(*moments)[place]
+            ends = low[place[1]], high[place[1]]
+            values[place] = truncated_normal(mean, std, *ends, rng)
+        return bounds.apply(values)
+
+    def _limits(self, bounds: LikeObserved | None) -> tuple[Tensor, Tensor] | None:
+        """Bounds of the scores of columns that vary."""
+        if bounds is None:
+            return None
+        varies, ends = self.statistics.varies, (-np.inf, np.inf)
+        pairs = zip(self.marginals.limits(bounds.low, bounds.high), ends, strict=True)
+        low, high = (torch.from_numpy(np.where(varies, z, end)) for z, end in pairs)
+        return low, high
+
+    def _posterior(
+        self,
+        ridge: float,
+        rng: np.random.RandomState,
+        limits: tuple[Tensor, Tensor] | None,
+    ) -> Iterator[Any]:
+        """Draw models by data augmentation, or repeat a model that allows no draws."""
+        model = self.model
+        if self.cells is None or not isinstance(model, Gaussian):
+            yield from repeat(model)
+        scores = torch.from_numpy(self.marginals.scores(self.cells))
+        seen = ~torch.isnan(scores)
+        while True:
+            for _ in range(POSTERIOR_STEPS):
+                whole = _drawn(model, scores, seen, rng, limits)
+                model = Gaussian.from_posterior(whole, ridge, rng)
+            yield model
+
+    def sums_of(self, cells: np.ndarray) -> ExpectedSums:
+        scores = torch.from_numpy(self.marginals.scores(cells))
+        return ExpectedSums.of(self.model, scores, ~torch.isnan(scores))
+
+    def rescaled(self, marginals: Any, n_cols: int) -> Any:
+        """Convert the model to other marginals, and to more columns."""
+        model, old = self.model, len(self.model.mean)
+        mean = torch.zeros(n_cols, dtype=torch.float64)
+        factor = torch.ones(old, dtype=torch.float64)
+        mean[:old] = model.mean
+        if isinstance(marginals, NormalMarginals):
+            a, b = self.marginals.scaling, marginals.scaling
+            shift, scale = b.shift[0, :old], b.scale[0, :old]
+            varies = (a.scale[0] > 0) & (scale > 0)
+            factor = torch.where(varies, a.scale[0] / scale, factor)
+            moved = torch.where(varies, (a.shift[0] - shift) / scale, 0.0)
+            mean[:old] = model.mean * factor + moved
+        return model.extended(mean, factor)
+
+
+def _drawn(
+    model: Any,
+    scores: Tensor,
+    seen: Tensor,
+    rng: np.random.RandomState,
+    limits: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Draw the missing scores given the observed ones, within limits.
+
+    A draw z of the whole rows is corrected by the conditional mean of the difference at
+    observed cells. Rows outside of the limits are drawn again, or by Gibbs sampling
+    after several draws outside.
+    """
+
+    def free(scores: Tensor, seen: Tensor) -> Tensor:
+        z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
+        drawn: Tensor = z + model(scores - z + model.mean, seen) - model.mean
+        return drawn
+
+    drawn = free(scores, seen)
+    if limits is None:
+        return drawn
+    low, high = limits
+    for _ in range(REDRAWS):
+        outside = (~seen & ((drawn < low) | (drawn > high))).any(1)
+        if not outside.any():
+            return drawn
+        drawn[outside] = free(scores[outside], seen[outside])
+    bounded = low.isfinite() | high.isfinite()
+    precision = torch.linalg.inv(model.covariance)
+    x, known = drawn[outside], seen[outside]
+    x = torch.where(known, x, x.clamp(low, high))
+    for _ in range(SWEEPS):
+        for j in bounded.nonzero()[:, 0].tolist():
+            rows = ~known[:, j]
+            variance = 1 / precision[j, j]
+            pull = (x[rows] - model.mean) @ precision[j] * variance
+            mean, std = (x[rows, j] - pull).numpy(), float(variance.sqrt())
+            ends = float(low[j]), float(high[j])
+            x[rows, j] = torch.from_numpy(truncated_normal(mean, std, *ends, rng))
+        if not (known | bounded).all():
+            x = free(x, known | bounded)
+    drawn[outside] = x
+    return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMarginals:
+    """Marginals of normal columns, which are standardized.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Means and standard deviations of the observed cells.
+    """
+
+    scaling: Scaling
+
+    def scores(self, cells: np.ndarray) -> np.ndarray:
+        return self.scaling.standardise(torch.from_numpy(cells.astype(float))).numpy()
+
+    def undo(self, z: Tensor) -> Tensor:
+        return self.scaling.undo(z)
+
+    def mean(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return self.undo(torch.from_numpy(m)).numpy()
+
+    def std(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return np.sqrt(variance) * self.scaling.scale.numpy()
+
+    def limits(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Scores of bounds, (2, n_cols)."""
+        return self.scores(np.stack([low, high]))
+
+
+@dataclass(frozen=True, eq=False)
+class CopulaMarginal:
+    """The distribution of the observed cells of a column.
+
+    Level ``i`` is an interval of normal scores between two edges. Its own score is the
+    conditional mean in this interval, so the scores have mean 0.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (k,)
+        Distinct values, in ascending order.
+    edges : ndarray of shape (k + 1,)
+        Edges of the intervals, from minus infinity to infinity.
+    centres : ndarray of shape (k,)
+        Normal score of each level.
+    """
+
+    levels: np.ndarray
+    edges: np.ndarray
+    centres: np.ndarray
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> CopulaMarginal:
+        levels, count = np.unique(x if len(x) else np.zeros(1), return_counts=True)
+        share = count / count.sum()
+        edges = ndtri(np.concatenate([[0], np.cumsum(share)[:-1], [1]]))
+        density = np.exp(-np.square(edges) / 2) / np.sqrt(2 * np.pi)
+        return cls(levels.astype(float), edges, -np.diff(density) / share)
+
+    @property
+    def is_ordinal(self) -> bool:
+        return len(self.levels) <= MOST_LEVELS
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return np.interp(x, self.levels, self.centres)
+
+    def quantiles(self, z: np.ndarray) -> np.ndarray:
+        if self.is_ordinal:
+            return self.levels[np.searchsorted(self.edges[1:-1], z)]
+        return np.interp(z, self.centres, self.levels)
+
+    def limits(self, low: float, high: float) -> tuple[float, float]:
+        """The interval of the scores of values between two bounds.
+
+        There is none if all values are outside of the bounds.
+        """
+        inside = np.flatnonzero((self.levels >= low) & (self.levels <= high))
+        if not len(inside):
+            return -np.inf, np.inf
+        first, last = inside[0], inside[-1]
+        if self.is_ordinal:
+            return self.edges[first], self.edges[last + 1]
+        ends = self.scores(np.array([low, high]))
+        return (
+            -np.inf if first == 0 else ends[0],
+            np.inf if last == len(self.levels) - 1 else ends[1],
+        )
+
+    def moments(
+        self, m: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the values of normal scores."""
+        s = np.sqrt(variance)[:, None]
+        if self.is_ordinal:
+            below = ndtr((self.edges - m[:, None]) / np.maximum(s, 1e-12))
+            values, weights = self.levels, np.diff(below)
+        else:
+            values, weights = self.quantiles(m[:, None] + s * NODES), WEIGHTS
+        mean = (values * weights).sum(1)
+        second = (np.square(values - mean[:, None]) * weights).sum(1)
+        return mean, np.sqrt(second)
+
+
+@dataclass(frozen=True, eq=False)
+class CopulaMarginals:
+    """Marginals of columns that are monotone functions of normal variables.
+
+    Parameters
+    ----------
+    columns : list of CopulaMarginal
+        Distributions of the observed cells.
+    """
+
+    columns: list[CopulaMarginal] = field(repr=False)
+
+    @classmethod
+    def of(cls, cells: np.ndarray) -> CopulaMarginals:
+        return cls([CopulaMarginal.of(x[~np.isnan(x)]) for x in cells.T])
+
+    def _each(self, apply: Any, *arrays: np.ndarray) -> np.ndarray:
+        columns = zip(self.columns, *(a.T for a in arrays), strict=True)
+        return np.stack([apply(column, *x) for column, *x in columns], axis=1)
+
+    def scores(self, cells: np.ndarray) -> np.ndarray:
+        return self._each(CopulaMarginal.scores, cells)
+
+    def undo(self, z: Tensor) -> Tensor:
+        return torch.from_numpy(self._each(CopulaMarginal.quantiles, z.numpy()))
+
+    def limits(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Scores of bounds, (2, n_cols)."""
+        return self._each(lambda c, x: np.array(c.limits(*x)), np.stack([low, high]))
+
+    def mean(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return self._each(lambda c, *moments: c.moments(*moments)[0], m, variance)
+
+    def std(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        return self._each(lambda c, *moments: c.moments(*moments)[1], m, variance)
