@@ -144,6 +144,9 @@ class BaseCompleter(Estimator):
     # files and of Dask.
     accepts: ClassVar[tuple[type, ...]] = (Observed,)
 
+    data_range_: tuple[float, float] = field(init=False)
+    row_ids_: np.ndarray = field(init=False)
+    col_ids_: np.ndarray = field(init=False)
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)

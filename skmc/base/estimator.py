@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Number
 from typing import (
@@ -204,18 +203,8 @@ class Estimator(
     constraints are in ``_parameter_constraints``, which have precedence.
     """
 
-    # Attributes that subclasses declare, set in a fit, or compute. This class is not a
-    # dataclass, so they are not fields.
-    reconstruction_: Any
-    row_factors_: Any
-    col_factors_: Any
-    data_range_: tuple[float, float]
-    laplacians_: dict[str, Any]
-    row_ids_: np.ndarray
-    col_ids_: np.ndarray
-    history_: dict[str, np.ndarray]
-    n_iter_: int
-    status_: str
+    # Parameters that subclasses declare. This class is not a dataclass, so they are not
+    # fields.
     max_iter: Annotated[Any, AT_LEAST_ONE]  # or a property that returns one
     max_time: Positive | None = None  # in seconds
     tol: NonNegative
@@ -228,8 +217,7 @@ class Estimator(
     random_state: Seed
     like_observed: bool | str
     add_indicator: bool
-    indicator_: Any  # a MissingIndicator, or None without add_indicator
-    _fit_more: Callable[..., tuple[Any, dict[str, Any]]]
+    indicator_: Any  # set in a fit: a MissingIndicator, or None without add_indicator
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _doc_link_module = "skmc"

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
@@ -93,6 +93,10 @@ class IterativeCompleter(BaseCompleter):
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
+
+    history_: dict[str, np.ndarray] = field(init=False)
+    n_iter_: int = field(init=False)
+    status_: str = field(init=False)
 
     _declared = (*READING, "max_iter", "tol", "scaling", "device", "random_state")
 

@@ -1,7 +1,6 @@
 """Observed cells that are not in memory, sorted into blocks of rows and columns."""
 
 from skmc.blocks.block import CellSelection
-from skmc.blocks.chunked import ChunkedSVD
 from skmc.blocks.chunked_rows import ChunkedRows
 from skmc.blocks.lazy import is_lazy, lazy_entries, lazy_transform
 from skmc.blocks.observed import BlockObserved

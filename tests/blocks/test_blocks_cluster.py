@@ -26,7 +26,7 @@ from skmc import (
     FactorizationCompleter,
     MeanCompleter,
 )
-from skmc.blocks import running
+from skmc.blocks import workers
 from skmc.persistence import checkpoint
 
 pytestmark = pytest.mark.slow
@@ -228,7 +228,7 @@ class Silent(Answers):
 
 
 def test_a_scheduler_that_does_not_answer():
-    cluster = running.OnCluster(Silent(version("skmc")))
+    cluster = workers.OnCluster(Silent(version("skmc")))
     with pytest.raises(RuntimeError, match="scheduler of the cluster was lost"):
         next(cluster.map(len, []))
     with pytest.raises(RuntimeError, match="scheduler of the cluster was lost"):
@@ -257,12 +257,12 @@ def test_a_fit_without_workers_ends(monkeypatch):
         def result(self, timeout):
             raise TimeoutError
 
-    monkeypatch.setattr(running, "WITHOUT_WORKERS", -1.0)
+    monkeypatch.setattr(workers, "WITHOUT_WORKERS", -1.0)
     import skmc
 
     client = Answers(skmc.__version__)
     client.nthreads = dict
-    runner = running.OnCluster(client)
+    runner = workers.OnCluster(client)
     with pytest.raises(RuntimeError, match="has had no worker for"):
         runner._result(Never())
     client.status = "connecting"
@@ -286,7 +286,7 @@ def test_a_result_that_arrives_at_the_end_of_a_wait(status):
 
     client, late = Answers(skmc.__version__), Late()
     client.nthreads, late.status = lambda: {"worker": 1}, status
-    runner = running.OnCluster(client)
+    runner = workers.OnCluster(client)
     if status == "error":
         with pytest.raises(TimeoutError):
             runner._result(late)

@@ -11,7 +11,7 @@ import pytest
 from dask.callbacks import Callback
 
 from skmc import GaussianCompleter, KNNCompleter, MeanCompleter, SVDCompleter
-from skmc.completers import knn
+from skmc.completers.knn import knn
 
 pytestmark = pytest.mark.slow
 

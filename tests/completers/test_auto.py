@@ -33,7 +33,7 @@ from skmc import (
 from skmc.cells import Scaling
 from skmc.completers import Size
 from skmc.completers.auto import _candidates, _race
-from skmc.completers.auto import completer as completer_module
+from skmc.completers.auto import auto as completer_module
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._race import Race, Trial
 from skmc.datasets import load_photo
