@@ -36,7 +36,7 @@ from skmc import (
 )
 from skmc.cells import SparseObserved
 from skmc.completers.ncarl import NCARL, NCARLState
-from skmc.completers.soft_impute import SoftImpute, largest_weight
+from skmc.completers.soft_impute import SoftImpute, lambda_max
 from skmc.datasets import load_photo
 from skmc.linalg import SVD, Randomness, full_svd, matmul, threads_for, work_of
 from skmc.metrics import nmae, rmse
@@ -405,7 +405,7 @@ def soft_impute() -> dict:
     result = {}
     for name, kind in {"single": torch.float32, "double": torch.float64}.items():
         data = SparseObserved.of(rows, cols, torch.tensor(values, dtype=kind), (n, n))
-        weight = 0.2 * largest_weight(data)
+        weight = 0.2 * lambda_max(data)
         solver = SoftImpute(weight)
         state = solver.init(data)
         for _ in range(200):

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from skmc.completers.trees import TreesCompleter as TreesCompleter
     from skmc.completers.truncated import TNNRCompleter as TNNRCompleter
 
-# The module of each completer, and what it is good for. A new one needs a line here and
-# one above.
+# The module of each completer, and what it is good for, sorted by name. A new one needs
+# a line here and one above.
 COMPLETERS = {
     "AIRCompleter": (
         "air",

@@ -209,14 +209,14 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
         del rest
         X = means + spectrum.dense()
         scale = data.energy.sqrt().clamp_min(torch.finfo(D.dtype).tiny)
-        free = state.mu * scale / data.n_observed.sqrt()
+        unit_free = state.mu * scale / data.n_observed.sqrt()
         moved = norm(torch.where(data.mask, 0.0, X - state.X))
-        drift = torch.minimum(free, free.sqrt()) * moved / scale
+        drift = torch.minimum(unit_free, unit_free.sqrt()) * moved / scale
         share = data.n_observed / (D.shape[-2] * D.shape[-1])
         growth = 1.2172 + 1.8588 * share
         # A larger mu would only overflow.
-        ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
-        grows = (drift <= self.drift_tol) & ~ends
+        at_limit = state.mu * scale > 1 / torch.finfo(D.dtype).eps
+        grows = (drift <= self.drift_tol) & ~at_limit
         return InexactALMState(
             X=X,
             objective=spectrum.s.sum(-1),

@@ -69,7 +69,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         error has risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
         Bound on the rank of :math:`L`. None sets no bound.
-    fixed_effects : {{"both", "rows", "columns"}} or None, default="columns"
+    fixed_effects : {"both", "rows", "columns"} or None, default="columns"
         The sides that have effects without a penalty. With "columns", means of the
         columns cost no rank. "both" is the model of panels of units and times, known as
         MC-NNM. None is the method of the paper. If a constant is added to all observed
@@ -182,7 +182,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute", after=LOW_RANK),)
-    accepts = (SparseObserved,)
+    accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 5
 
     lambda_nuclear: (
@@ -226,6 +226,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
+        # `_choose` adds the solution at the end of the path, if it follows one.
         start, sides = getattr(params, "_start", None), self.fixed_effects
         if self.lambda_nuclear != "auto" and params.last is not None:
             X = params.last.factors()
@@ -233,14 +234,14 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
             rank = X.left.shape[1] - 1 - (sides in ("both", "rows"))
             L = LowRank(X.left[:, :rank], X.right[:, :rank])
             start = svd_of(L).to(data.values)
-        weight = params.lambda_nuclear * largest_weight(data, sides)
+        weight = params.lambda_nuclear * lambda_max(data, sides)
         return SoftImpute(weight or 1.0, params.max_rank, start, sides)
 
     def _follow_path(self, trials: Trials) -> dict[str, Any]:
         """Find the weight with the smallest held-out error, and the solution there."""
         train, held_out = trials.cells
         sides = self.fixed_effects
-        largest = largest_weight(train, sides)
+        largest = lambda_max(train, sides)
         nothing = SoftImpute(largest, sides=sides).init(train).X
         error = math.sqrt(held_out.misfit(nothing) / len(held_out.values))
         path: list[tuple[float, int, float]] = [(1.0, 0, error)]
@@ -601,7 +602,7 @@ def initial_momentum() -> Momentum:
     return Momentum(torch.ones((), dtype=torch.float64))
 
 
-def largest_weight(data: SparseObserved, sides: Sides | None = None) -> float:
+def lambda_max(data: SparseObserved, sides: Sides | None = None) -> float:
     """``|W P(M)|_2``, the smallest weight for which the solution is zero.
 
     With effects, ``M`` is replaced by its part without them, and the solution is the

@@ -45,11 +45,10 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of singular values without penalty. "auto" tries 0 (the nuclear norm), 1,
-        2, 3, ... 100 on a held-out tenth of the observed cells until the error has
-        risen twice in a row.
-        The best rank is used for all cells. The paper tries ranks on the truth; this
-        choice is ours.
+        Number of singular values without penalty. "auto" tries 1, 0 (the nuclear norm),
+        2, 3, ... 100 on a held-out tenth of the observed cells until three ranks in a
+        row are no better. The best rank is used for all cells. The paper tries ranks on
+        the truth; this choice is ours.
     solver : {"admm", "apgl"}, default="admm"
         Solver. "admm" matches the observed cells exactly. "apgl" replaces the
         constraint by ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed
@@ -74,8 +73,8 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
         the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when the violation of the optimality conditions is at most ``tol``: see
-        ``residual`` of the solvers in `skmc.solvers`. TNN-WRE stops when all further
-        steps cannot move X by more than ``tol |P(M)|_F``.
+        ``residual`` of the solvers in `skmc.completers.truncated`. TNN-WRE stops when
+        all further steps cannot move X by more than ``tol |P(M)|_F``.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -426,7 +425,7 @@ class TruncatedADMM(TruncatedNorm):
         )
 
     def step(self, data: Observed, state: ADMMState) -> ADMMState:
-        means, rest = data.centre(self._shrunk_from(data, state))
+        means, rest = data.centre(self._unshrunk(data, state))
         low = shrink(rest, state.tau, warm_start=state.low)
         L = means + low.dense()
         X = data.fill(L)
@@ -447,7 +446,8 @@ class TruncatedADMM(TruncatedNorm):
             dual=state.dual + data.residual(L) / state.tau[..., None, None],
         )
 
-    def _shrunk_from(self, data: Observed, state: ADMMState) -> Tensor:
+    def _unshrunk(self, data: Observed, state: ADMMState) -> Tensor:
+        """The matrix whose singular values the step from ``state`` shrinks."""
         pull = torch.where(data.mask, -state.dual, state.T)
         return state.X + state.tau[..., None, None] * pull
 
@@ -474,14 +474,12 @@ class TruncatedADMM(TruncatedNorm):
         -------
         Tensor of shape (\\*batch,)
         """
-        means, rest = data.centre(self._shrunk_from(data, previous))
+        means, rest = data.centre(self._unshrunk(data, previous))
         low = current.low.dense()
         L, S = means + low, (rest - low) / current.tau[..., None, None]
-        slope = torch.where(data.mask, 0.0, S - truncation(current.low, self.rank))
+        grad = torch.where(data.mask, 0.0, S - truncation(current.low, self.rank))
         misfit = data.residual(L)
-        return torch.maximum(
-            relative_norm(misfit, data.values), relative_norm(slope, S)
-        )
+        return torch.maximum(relative_norm(misfit, data.values), relative_norm(grad, S))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -569,7 +567,7 @@ class TruncatedAPGL(TruncatedNorm):
 
     def step(self, data: Observed, state: APGLState) -> APGLState:
         length = 1 / (state.weight * data.largest_weight)
-        means, rest = data.centre(self._shrunk_from(data, state))
+        means, rest = data.centre(self._unshrunk(data, state))
         low = shrink(rest, length, warm_start=state.low)
         X = means + low.dense()
         ended = self._ended(data, X, state)
@@ -607,7 +605,8 @@ class TruncatedAPGL(TruncatedNorm):
         """
         return weight[..., None, None] * data.weighted(data.residual(X)) - T
 
-    def _shrunk_from(self, data: Observed, state: APGLState) -> Tensor:
+    def _unshrunk(self, data: Observed, state: APGLState) -> Tensor:
+        """The matrix whose singular values the step from ``state`` shrinks."""
         grad = self.grad(data, state.Y, state.T, state.weight)
         return state.Y - grad / (state.weight * data.largest_weight)[..., None, None]
 
@@ -633,7 +632,7 @@ class TruncatedAPGL(TruncatedNorm):
         Tensor of shape (\\*batch,)
         """
         weight = (current.weight * data.largest_weight)[..., None, None]
-        S = weight * (self._shrunk_from(data, previous) - current.X)
+        S = weight * (self._unshrunk(data, previous) - current.X)
         T = truncation(current.low, self.rank)
         return relative_norm(S + self.grad(data, current.X, T, current.weight), S)
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from skmc import SoftImputeCompleter, patterns
 from skmc.cells import SparseObserved
 from skmc.checks import check_completer
-from skmc.completers.soft_impute import Effects, SoftImpute, largest_weight
+from skmc.completers.soft_impute import Effects, SoftImpute, lambda_max
 from skmc.loop import solve
 from skmc.metrics import rmse
 from skmc.persistence import load, save
@@ -72,7 +72,7 @@ def test_the_solution_is_that_of_an_independent_method(sides, weighted, panel):
     if weighted:
         W *= np.random.RandomState(1).uniform(0.2, 3, M.shape)
     data = cells_of(M, hidden, W if weighted else None)
-    weight = 0.2 * largest_weight(data, sides)
+    weight = 0.2 * lambda_max(data, sides)
     found = solve(
         SoftImpute(weight, sides=sides), data, max_iter=5000, tol=1e-9, check_every=5
     )
@@ -90,7 +90,7 @@ def test_the_solution_is_that_of_an_independent_method(sides, weighted, panel):
 def test_the_largest_weight_leaves_only_effects(sides, panel):
     _, M, hidden = panel
     data = cells_of(M, hidden)
-    largest = largest_weight(data, sides)
+    largest = lambda_max(data, sides)
     ranks = []
     for share in (1.0, 0.99):
         solver = SoftImpute(share * largest, sides=sides)

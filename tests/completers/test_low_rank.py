@@ -31,7 +31,7 @@ from skmc.completers.factorization.als import (
     squares_along,
 )
 from skmc.completers.ialm import InexactALM
-from skmc.completers.soft_impute import SoftImpute, largest_weight
+from skmc.completers.soft_impute import SoftImpute, lambda_max
 from skmc.completers.svt import SingularValueThresholding
 from skmc.linalg import LowRank, Randomness, RowModel, padded, partial_svd
 from skmc.loop import solve
@@ -82,7 +82,7 @@ def test_methods_for_the_least_nuclear_norm_agree(noisy):
         assert float((found - exact).norm() / exact.norm()) < 1e-2
     start = None
     for share in 0.5 ** np.arange(1, 15):
-        path = SoftImpute(share * largest_weight(sparse), start=start)
+        path = SoftImpute(share * lambda_max(sparse), start=start)
         found = solve(path, sparse, max_iter=2000, tol=1e-6, check_every=5)
         start = found.outputs["spectrum"]
     assert float((found.X.dense() - exact).norm() / exact.norm()) < 5e-3
@@ -92,7 +92,7 @@ def test_methods_for_the_least_nuclear_norm_agree(noisy):
 def test_soft_impute_is_optimal(share, noisy):
     """At the solution the misfit is ``weight U V'`` along ``X``, and less across it."""
     *_, sparse = noisy
-    weight = share * largest_weight(sparse)
+    weight = share * lambda_max(sparse)
     solution = solve(
         SoftImpute(weight), sparse, max_iter=5000, tol=1e-9, check_every=10
     )

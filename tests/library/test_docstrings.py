@@ -41,6 +41,7 @@ def test_every_parameter_is_documented_and_no_other(cls):
     names = {name.lstrip("*"): text for name, text in documented(cls).items()}
     assert names.keys() == known.keys()
     assert all(names.values())
+    assert not any("{{" in p.type for p in ClassDoc(cls)["Parameters"])
 
 
 def weights():

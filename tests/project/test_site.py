@@ -34,6 +34,7 @@ import skmc
 from skmc import patterns
 from skmc._command.arguments import parse
 from skmc.checks import all_completers
+from skmc.completers import COMPLETERS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -315,6 +316,14 @@ def test_every_method_has_its_advice():
     page = (DOCS / "choosing.md").read_text()
     for cls in all_completers():
         assert f"\n| `{cls.__name__}`" in page or cls is skmc.MixedCompleter, cls
+
+
+def test_the_table_of_methods_says_what_each_is_good_for(extensions):
+    rows = importlib.import_module("method_rows").method_table().splitlines()
+    for cls in all_completers():
+        _, advice = COMPLETERS[cls.__name__]
+        found = [row for row in rows if row.startswith(f"| `{cls.__name__}` |")]
+        assert len(found) == 1 and found[0].endswith(f"| {advice} |" if advice else "|")
 
 
 def test_every_method_has_its_figure(site):
