@@ -100,13 +100,14 @@ class Trials:
         OutOfTime
             Time has passed, and this is not the first trial.
         """
+        train, _ = self.cells
         if self.interrupted:
             raise KeyboardInterrupt
         if self.n_solutions and seconds_left() <= 0:
             raise OutOfTime
         self.n_solutions += 1
         limits = {"tol": self.tol, "check_every": self.check_every, **params}
-        return solve_part(solver, self.cells[0], **limits)
+        return solve_part(solver, train, **limits)
 
     def error(self, solution: Solution) -> float:
         """Return the sum of squared errors over the held-out cells.
