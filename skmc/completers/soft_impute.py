@@ -199,6 +199,8 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     device: str | torch.device = "auto"
     random_state: Seed = None
 
+    row_factors_: np.ndarray = field(init=False)
+    col_factors_: np.ndarray = field(init=False)
     lambda_nuclear_: float = field(init=False)
     rank_: int = field(init=False)
     path_: dict[str, np.ndarray] = field(init=False)

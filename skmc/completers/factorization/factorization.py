@@ -280,6 +280,8 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     device: str | torch.device = "auto"
     random_state: Seed = None
 
+    row_factors_: np.ndarray = field(init=False)
+    col_factors_: np.ndarray = field(init=False)
     rank_: int = field(init=False)
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
