@@ -178,6 +178,12 @@ class BaseCompleter(Estimator):
                 "annotations and write no __init__, or take these as parameters of "
                 "__init__ and store them (self.tol = tol), or call super().__init__."
             )
+        if not hasattr(class_, "completer_tags"):
+            raise TypeError(
+                f"{class_.__name__} has no completer_tags; write completer_tags = "
+                "skmc.base.CompleterTags(recovers=0.1) in its body, with the largest "
+                "relative error that it may have on a small matrix of rank 2."
+            )
         super()._validate_params()
         for name, value in self.get_params(deep=False).items():
             allowed = self._parameter_constraints.get(name, [])

@@ -240,6 +240,22 @@ def test_a_constructor_that_leaves_out_a_parameter_is_named(small):
         ForgotMore().fit(small[1])
 
 
+def test_a_class_without_tags_is_named(small):
+    class Untagged(BaseCompleter):
+        def _fit_cells(self, given, y=None):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="Untagged has no completer_tags; write"):
+        Untagged().fit(small[1])
+
+
+def test_a_misspelt_type_is_an_error_where_the_class_is_defined():
+    with pytest.raises(NameError, match="Positve"):
+
+        class Misspelt(SVDCompleter):
+            weight: Positve = 1.0  # noqa: F821
+
+
 @every_completer
 def test_properties_are_not_dataclass_fields(cls):
     """Dask reads all fields of a dataclass to find its own collections in them."""
