@@ -122,10 +122,10 @@ def error_over_time(results: Results) -> None:
     errors_of = plain["value"].unstack("method").loc[errors.index]
     own_time = plain["seconds"]["hyperimpute"].loc[errors.index].median()
     ratio_of = errors_of["hyperimpute"] / errors_of["IterativeImputer"]
-    found.loc["hyperimpute, 0"] = geometric(ratio_of), own_time
+    found.loc["hyperimpute, default"] = geometric(ratio_of), own_time
     named = found.index.str.rsplit(", ", n=1, expand=True)
     found["method"] = named.get_level_values(0)
-    found["given"] = named.get_level_values(1).astype(float)
+    found["given"] = pd.to_numeric(named.get_level_values(1), errors="coerce")
     found = found.sort_values(["method", "given"])
     show(f"Error after some time, {len(errors)} cases", found[["error", "seconds"]])
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")

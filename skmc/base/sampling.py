@@ -47,9 +47,7 @@ class Samples(BaseCompleter):
         rng = check_random_state(random_state)
         cells, source = self._read_rows(X, reset=False)
         with threads_for_rows(cells, n_samples):
-            draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
-            if self._bounds is not None:
-                _redraw(draws, cells, self._bounds, self._fitted, rng)
+            draws = self._drawn_rows(cells, n_samples, rng)
         if (empty := self._priors.empty_cols).any():
             draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
         if self._like is not None:
@@ -58,6 +56,15 @@ class Samples(BaseCompleter):
         if source is None:
             return draws
         return [self._written(source, draw) for draw in draws]
+
+    def _drawn_rows(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw rows, in which missing cells are within the bounds."""
+        draws: np.ndarray = cast(Any, self._fitted).sample(cells, n_samples, rng)
+        if self._bounds is not None:
+            _redraw(draws, cells, self._bounds, self._fitted, rng)
+        return draws
 
 
 def _redraw(

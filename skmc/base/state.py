@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,8 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from skmc.new_rows import Deferred
+
+DICTS = dict, OrderedDict
 
 
 class TensorState:
@@ -43,16 +46,10 @@ class TensorState:
 
 
 class PairsState:
-    """A dictionary by its pairs, as skops takes simple keys only.
+    """A dictionary by its keys and values, as skops takes simple keys only."""
 
-    Parameters
-    ----------
-    pairs : list of tuple
-        Keys and values.
-    """
-
-    def __init__(self, pairs: list[tuple[Any, Any]]):
-        self.pairs = pairs
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Any, Any]] = []
 
 
 def with_arrays(value: Any, known: dict[int, Any] | None = None) -> Any:
@@ -63,7 +60,8 @@ def with_arrays(value: Any, known: dict[int, Any] | None = None) -> Any:
     value : object
         State of an estimator. Other estimators in it convert their own state.
     known : dict or None, default=None
-        Copies of objects by their ids, so that what is shared remains so.
+        Objects and their copies by the ids of the objects, so that what is shared
+        remains so.
 
     Returns
     -------
@@ -74,59 +72,87 @@ def with_arrays(value: Any, known: dict[int, Any] | None = None) -> Any:
         value = value.made
     if id(value) in known:
         return known[id(value)][1]
-    new = value
-    if isinstance(value, Tensor):
-        new = TensorState(value)
-    elif isinstance(value, partial):
-        parts = with_arrays([value.args, value.keywords], known)
-        new = partial(value.func, *parts[0], **parts[1])
-    elif isinstance(value, dict):
-        pairs = [(k, with_arrays(v, known)) for k, v in value.items()]
-        simple = all(isinstance(k, str | int | float) for k in value)
-        new = type(value)(pairs) if simple else PairsState(pairs)
-    elif isinstance(value, list | tuple):
-        items = [with_arrays(v, known) for v in value]
-        named = hasattr(value, "_fields")
-        new = type(value)(*items) if named else type(value)(items)
-    elif _is_ours(value):
-        new = object.__new__(type(value))
+
+    def copied(part: Any) -> Any:
+        return with_arrays(part, known)
+
+    def kept(new: Any) -> Any:
         known[id(value)] = value, new
-        vars(new).update(with_arrays(value.__getstate__(), known))
-    known[id(value)] = value, new  # the value lives as long as its id is used
+        return new
+
+    if isinstance(value, Tensor):
+        return kept(TensorState(value))
+    if type(value) in DICTS:
+        pairs = ((key, copied(part)) for key, part in value.items())
+        if all(isinstance(key, str | int | float) for key in value):
+            new = kept(type(value)())
+            new.update(pairs)
+        else:
+            new = kept(PairsState())
+            new.pairs += pairs
+    elif type(value) is list:
+        new = kept([])
+        new += map(copied, value)
+    elif isinstance(value, partial):
+        args, keywords = copied(value.args), copied(value.keywords)
+        new = kept(partial(value.func, *args, **keywords))
+    elif type(value) is tuple:
+        new = kept(tuple(map(copied, value)))
+    elif _is_ours(value):
+        new = kept(object.__new__(type(value)))
+        vars(new).update(copied(value.__getstate__()))
+    else:
+        new = value
     return new
 
 
-def with_tensors(value: Any, seen: set[int] | None = None) -> Any:
-    """The inverse of `with_arrays`; objects are changed in place.
+def with_tensors(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """The inverse of `with_arrays`; what can change is changed in place.
 
     Parameters
     ----------
     value : object
         State with arrays in place of tensors.
-    seen : set of int or None, default=None
-        Ids of the objects that have tensors already.
+    known : dict or None, default=None
+        Objects and their results by the ids of the objects.
 
     Returns
     -------
     object
     """
-    seen = set() if seen is None else seen
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)][1]
+
+    def restored(part: Any) -> Any:
+        return with_tensors(part, known)
+
+    def kept(new: Any) -> Any:
+        known[id(value)] = value, new
+        return new
+
     if isinstance(value, TensorState):
-        return value.tensor()
+        return kept(value.tensor())
     if isinstance(value, PairsState):
-        return {k: with_tensors(v, seen) for k, v in value.pairs}
-    if isinstance(value, partial):
-        parts = with_tensors([value.args, value.keywords], seen)
-        return partial(value.func, *parts[0], **parts[1])
-    if isinstance(value, dict):
-        return type(value)({k: with_tensors(v, seen) for k, v in value.items()})
-    if isinstance(value, list | tuple):
-        items = [with_tensors(v, seen) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if _is_ours(value) and id(value) not in seen:
-        seen.add(id(value))
-        vars(value).update(with_tensors(vars(value), seen))
-    return value
+        new = kept({})
+        new.update((key, restored(part)) for key, part in value.pairs)
+    elif type(value) in DICTS:
+        new = kept(value)
+        new.update([(key, restored(part)) for key, part in value.items()])
+    elif type(value) is list:
+        new = kept(value)
+        new[:] = map(restored, value)
+    elif isinstance(value, partial):
+        args, keywords = restored(value.args), restored(value.keywords)
+        new = kept(partial(value.func, *args, **keywords))
+    elif type(value) is tuple:
+        new = kept(tuple(map(restored, value)))
+    elif _is_ours(value):
+        new = kept(value)
+        restored(vars(new))
+    else:
+        new = value
+    return new
 
 
 def _is_ours(value: Any) -> bool:

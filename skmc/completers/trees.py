@@ -221,6 +221,25 @@ class TreesCompleter(Samples, TakesBounds):
     def sample(
         self, X: Container, n_samples: int = 1, random_state: Seed = None
     ) -> Any:
+        """Draw the missing cells of rows, one column after the other.
+
+        Only with ``estimator="extra_trees"``. For multiple imputation, use
+        `skmc.uncertainty.pool`.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, which need not be rows of the fit.
+        n_samples : int >= 1, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rows, n_features)
+            Draws, in which observed cells are unchanged.
+        """
         return super().sample(X, n_samples, random_state)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:

@@ -44,6 +44,13 @@ def test_every_parameter_is_documented_and_no_other(cls):
     assert not any("{{" in p.type for p in ClassDoc(cls)["Parameters"])
 
 
+@pytest.mark.parametrize("cls", all_completers())
+def test_every_method_is_documented(cls):
+    names = [name for name, value in inspect.getmembers(cls) if callable(value)]
+    public = [name for name in names if not name.startswith("_")]
+    assert not [name for name in public if not inspect.getdoc(getattr(cls, name))]
+
+
 def weights():
     """Classes, and the weights in their objectives."""
     regressors = [getattr(sensing, name) for name in sensing.__all__]

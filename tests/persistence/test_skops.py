@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from conftest import COMPLETERS, low_rank, make
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold
@@ -25,7 +22,6 @@ from skmc import (
     SVDCompleter,
 )
 from skmc.base import BaseCompleter
-from skmc.base.state import with_arrays, with_tensors
 from skmc.uncertainty import MultipleCompletion
 
 sio = pytest.importorskip("skops.io")
@@ -101,24 +97,3 @@ def test_a_search_keeps_its_results_and_its_best_completer():
 def test_draws_are_kept():
     draws = MultipleCompletion(SVDCompleter(1), 2, random_state=0).fit(X)
     np.testing.assert_array_equal(stored(draws).draws_, draws.draws_)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        torch.arange(6.0).reshape(2, 3),
-        torch.arange(6.0).reshape(2, 3).T,
-        torch.arange(24).reshape(2, 3, 4).permute(2, 0, 1),
-        torch.zeros(3, 0),
-        torch.tensor(2.0),
-        torch.arange(12.0).reshape(3, 4)[:, ::2],
-        torch.ones(1, 3).expand(4, 3),
-        torch.nn.Parameter(torch.ones(2)),
-    ],
-)
-def test_tensors_keep_their_values_and_the_order_of_their_axes(value):
-    once = with_arrays({"a": value, "b": [value]})
-    found = with_tensors(pickle.loads(pickle.dumps(once)))
-    assert torch.equal(found["a"], value) and torch.equal(found["b"][0], value)
-    assert found["a"].dtype == value.dtype and type(found["a"]) is type(value)
-    assert np.array_equal(np.argsort(found["a"].stride()), np.argsort(value.stride()))

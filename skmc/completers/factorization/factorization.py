@@ -465,6 +465,25 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     @available_if(_explicit)
     def partial_fit(self, X: Container, y: object = None) -> Self:
+        """Learn more ratings, users or items; not with ``alpha``.
+
+        The first call is `fit`, which also makes all choices ("auto").
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            New rows, which are appended to the existing ones. The rows of `Entries`
+            have numbers or identifiers: rows with unknown ones are new. To the others,
+            cells are added, or replaced if they are known. If ``X`` has more columns
+            than before, the last ones are new, and the other rows miss them.
+        y : Ignored
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+        """
         return super().partial_fit(X, y)
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:

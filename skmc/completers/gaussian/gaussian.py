@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy.special import ndtr, ndtri
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from skmc.base import (
     IterativeCompleter,
     MoreCells,
     PartialFit,
+    Samples,
     TakesBounds,
     Trials,
 )
@@ -61,7 +61,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
+class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -177,8 +177,12 @@ class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
 
     Deviations are not a second return value of `transform`, because pipelines pass on a
     single array. `predict_std` is a separate method, named after the ``return_std``
-    of scikit-learn's regressors. Deviations treat the mean and the covariance as known;
-    draws include their uncertainty.
+    of scikit-learn's regressors. Deviations treat the mean and the covariance as known.
+
+    `sample` draws missing cells from their joint distribution. Each draw has a mean and
+    a covariance of its own, from their posterior distribution given the fitted cells,
+    by three steps of data augmentation. Where the covariance has factors, and after a
+    fit to a collection of Dask, all draws have those of the fit.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper. So correlations of columns with few levels are too small.
@@ -381,39 +385,11 @@ class GaussianCompleter(PartialFit, TakesBounds, IterativeCompleter):
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
 
-    def sample(
-        self,
-        X: Container,
-        n_samples: int = 1,
-        random_state: Seed = None,
+    def _drawn_rows(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Draw the missing cells from their joint distribution given the observed ones.
-
-        For multiple imputation, use `skmc.uncertainty.pool`. Each draw has a mean and a
-        covariance of its own, from their posterior distribution given the fitted cells,
-        by three steps of data augmentation. Where the covariance has factors, and after
-        a fit to a collection of Dask, all draws have those of the fit.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, which need not be rows of the fit.
-        n_samples : int >= 1, default=1
-            Number of draws.
-        random_state : int, RandomState instance or None, default=None
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_rows, n_features)
-            Draws, in which observed cells are unchanged.
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        cells = self._read(X, reset=False)
-        with threads_for_rows(cells, n_samples):
-            parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
-            return self._fitted.sample(*parts)
+        parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
+        return self._fitted.sample(*parts)
 
 
 def _em(ridge: float, rank: int | None, start: Any) -> Solver:
