@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from configparser import ConfigParser
 from pathlib import Path
@@ -70,24 +68,21 @@ plot_rcparams = {"figure.constrained_layout.use": True, "axes.titlesize": "mediu
 plot_apply_rcparams = True
 
 # Gallery
-DATA = Path(os.environ.get("SKMC_DATA", "-"))
-
-
-def runnable() -> str:
-    """A pattern that matches the examples whose data files exist."""
-    names = []
-    for path in sorted((DOCS.parent / "examples").glob("plot_*.py")):
-        needed = re.search(r"\(Needs ``(.*?)`` in SKMC_DATA", path.read_text())
-        if not needed or (DATA / needed[1]).exists():
-            names.append(path.name)
-    return "|".join(map(re.escape, names))
-
-
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": runnable(),
-    "within_subsection_order": "gallery_order.by_topic",
+    # In a section, the examples with the least code come first.
+    "subsection_order": [
+        f"../examples/{section}"
+        for section in (
+            "tables",
+            "pictures",
+            "ratings",
+            "series_panels",
+            "uncertainty",
+            "extending",
+        )
+    ],
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("skmc",),
     "reference_url": {"skmc": None},
@@ -141,12 +136,3 @@ html_sidebars = {
     "extend": [],
     "speed": [],
 }
-
-
-def without_machine_paths(app, docname, content):
-    """Examples print the paths of the pictures that they write."""
-    content[0] = content[0].replace(f"{DOCS.parent}{os.sep}", "")
-
-
-def setup(app):
-    app.connect("source-read", without_machine_paths)

@@ -12,20 +12,26 @@ from pathlib import Path
 WIDTH = 480
 
 
-def folders(app) -> tuple[Path, Path]:
+def folders(app) -> tuple[Path, list[Path]]:
+    """The folder of the stored pictures, and those of the sections of the gallery."""
     source = Path(app.srcdir)
-    return source / "images" / "gallery", source / "gallery" / "images"
+    sections = sorted((source.parent / "examples").glob("*/GALLERY_HEADER.rst"))
+    names = [path.parent.name for path in sections]
+    return source / "images/gallery", [source / "gallery" / n / "images" for n in names]
 
 
 def bring(app) -> None:
     """Put the stored pictures where the gallery looks for those of a run."""
     if not app.tags.has("quick"):
         return
-    stored, gallery = folders(app)
-    gallery.mkdir(parents=True, exist_ok=True)
-    for path in stored.glob("*.jpg"):
-        if not list(gallery.glob(f"sphx_glr_{path.stem}_001.*")):
-            shutil.copy(path, gallery / f"sphx_glr_{path.stem}_001.jpg")
+    stored, sections = folders(app)
+    for images in sections:
+        images.mkdir(parents=True, exist_ok=True)
+        examples = app.srcdir.parent / "examples" / images.parent.name
+        for path in stored.glob("*.jpg"):
+            found = list(images.glob(f"sphx_glr_{path.stem}_001.*"))
+            if (examples / f"{path.stem}.py").exists() and not found:
+                shutil.copy(path, images / f"sphx_glr_{path.stem}_001.jpg")
 
 
 def show(app, docname, content) -> None:
@@ -41,9 +47,10 @@ def store(app, exception) -> None:
         return
     from PIL import Image
 
-    stored, gallery = folders(app)
+    stored, sections = folders(app)
     stored.mkdir(exist_ok=True)
-    for path in gallery.glob("sphx_glr_plot_*_001.png"):
+    paths = [p for images in sections for p in images.glob("sphx_glr_plot_*_001.png")]
+    for path in paths:
         picture = Image.open(path).convert("RGB")
         height = round(picture.height * WIDTH / picture.width)
         name = path.stem.removeprefix("sphx_glr_").removesuffix("_001")

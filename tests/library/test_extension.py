@@ -34,8 +34,8 @@ FOLDS = KFold(2, shuffle=True, random_state=0)
 
 def tutorial():
     """The class of the tutorial, whose file also prints and draws."""
-    source = (FOLDER.parents[1] / "examples" / "plot_new_method.py").read_text()
-    above = source.split("# Does it keep the contract?")[0]
+    source = (FOLDER.parents[1] / "examples/extending/plot_new_method.py").read_text()
+    above = source.split("# Does it behave like a completer?")[0]
     module = sys.modules["plot_new_method"] = types.ModuleType("plot_new_method")
     exec(compile(above, "plot_new_method.py", "exec"), vars(module))
     return module.SmoothCompleter

@@ -140,13 +140,13 @@ def prose_of(path):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-    if path.parent.name == "examples":
+    if "examples" in path.parts:
         yield "\n".join(re.findall("^# ?(.*)$", source, re.MULTILINE))
 
 
 def test_formulas_of_docstrings_have_mathml(mathml):
     block = r"^( *)\.\. math:: *(.*(?:\n(?:\1 +.*| *$))*)"
-    for path in [*(ROOT / "skmc").rglob("*.py"), *(ROOT / "examples").glob("*.py")]:
+    for path in [*(ROOT / "skmc").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]:
         for text in prose_of(path):
             for _, formula in re.findall(block, text, re.MULTILINE):
                 assert "<math" in mathml.equations(formula), path
@@ -221,7 +221,7 @@ def programs(path):
 
 
 def test_pages_and_examples_use_public_names():
-    for path in (*OURS, *ROOT.glob("examples/*.py"), *DOCS.glob("figures/*.py")):
+    for path in (*OURS, *ROOT.glob("examples/*/*.py"), *DOCS.glob("figures/*.py")):
         for node in (n for tree in programs(path) for n in ast.walk(tree)):
             called = f"{getattr(node, 'module', None)}."
             if isinstance(node, ast.ImportFrom) and called.startswith("skmc."):
