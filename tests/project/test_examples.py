@@ -27,7 +27,3 @@ def test_example(path, monkeypatch):
     plt.savefig(picture)
     plt.close("all")
     assert picture.tell() > 10_000
-
-
-def test_there_are_examples():
-    assert EXAMPLES
