@@ -33,7 +33,6 @@ extensions = [
     "literal_or_name",
     "api_pages",
     "command_options",
-    "method_rows",
     "stored_pictures",
 ]
 exclude_patterns = [
@@ -126,13 +125,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {
-    "index": [],
-    "start": [],
-    "choosing": [],
-    "missing": [],
-    "faq": [],
-    "command": [],
-    "extend": [],
-    "speed": [],
-}
+html_sidebars = {"index": []}
