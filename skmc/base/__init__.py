@@ -37,10 +37,11 @@ from skmc.base.reporting import (
 from skmc.base.sampling import Samples
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
 from skmc.base.takes import TakesFeatures, TakesGraphs, TakesWeights
-from skmc.base.trials import Trials
+from skmc.base.trials import Choice, Trials
 
 __all__ = [
     "BaseCompleter",
+    "Choice",
     "CompleterTags",
     "Fitted",
     "IterativeCompleter",

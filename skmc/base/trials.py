@@ -175,6 +175,8 @@ class Choice:
     ----------
     params : dict of str to object, default={}
         Values that replace those of the constructor.
+    start : object, default=None
+        Where the solver of the fit starts, as the solution of the best trial does.
     hurried : bool, default=False
         Whether the time was too short to try all candidates.
     interrupted : bool, default=False
@@ -182,5 +184,6 @@ class Choice:
     """
 
     params: dict[str, Any] = field(default_factory=dict)
+    start: Any = None
     hurried: bool = False
     interrupted: bool = False

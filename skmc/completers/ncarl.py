@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
@@ -183,7 +183,7 @@ class NCARLCompleter(IterativeCompleter):
     laplacian_: np.ndarray = field(init=False)
     laplacian_axis_: str = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         most = max(1, min(data.shape) - 1)
         unit = self.lambda_noise or 1.0
         alpha: Any = self.alpha
@@ -201,7 +201,7 @@ class NCARLCompleter(IterativeCompleter):
                 lambda k, _: NCARL(alpha, k, self.lambda_noise),
                 max_iter=TRIAL_STEPS,
             )
-        return {"alpha": alpha, "n_neighbors": min(most, k)}
+        return Choice({"alpha": alpha, "n_neighbors": min(most, k)})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
@@ -177,7 +177,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     rank_: int = field(init=False)
     lambda_decoder_: float = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         rank = choose_rank(self.rank, data, trials)
         weight: Any = self.lambda_decoder
         if weight == "auto":
@@ -190,7 +190,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
                 ),
                 max_iter=brief,
             )
-        return {"rank": rank, "lambda_decoder": weight}
+        return Choice({"rank": rank, "lambda_decoder": weight})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         horizon = params.max_iter

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from skmc.base import (
     POOR,
+    Choice,
     CompleterTags,
     Completion,
     IterativeCompleter,
@@ -209,15 +210,17 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     patch_size_: int = field(init=False)
     network_: PatchCNN | None = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         """Search at random for the side that completes held-out cells best."""
         largest = 2 * max(data.shape) + 1  # such a patch shows all cells from any cell
         if self.patch_size != "auto":
-            return {"patch_size": _checked_side(self.patch_size, data.shape, largest)}
+            return Choice(
+                {"patch_size": _checked_side(self.patch_size, data.shape, largest)}
+            )
         best = max(3, min(FIRST_SIDE, (min(data.shape) - 1) // 2 * 2 + 1))
         max_iter = min(MAX_TRIAL_ITER, self.max_iter // TRIAL_DIVISOR)
         if max_iter == 0 or data.n_observed < MIN_CELLS:
-            return {"patch_size": best}
+            return Choice({"patch_size": best})
 
         def squares(side: int) -> Tensor:
             solver = self._training(side, max_iter, trials.rng)
@@ -239,7 +242,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
                 smaller, larger = sorted((side, best))
                 larger_pays = _is_lower(found[larger], found[smaller])
                 best = larger if larger_pays else smaller
-        return {"patch_size": best}
+        return Choice({"patch_size": best})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._training(params.patch_size, params.max_iter, rng)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     Completion,
     Fitted,
@@ -176,10 +177,10 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     rank_: int = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
         found = choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
-        return {"rank": found}
+        return Choice({"rank": found})
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         if isinstance(data, ChunkedRows):

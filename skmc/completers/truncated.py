@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.completers.costs import Cost, Variant
@@ -170,7 +170,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
 
     rank_: int = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         if data.weights is not None and (self.weighted or self.solver == "admm"):
             raise ValueError(
                 "cell_weight has no effect on observed cells that are matched exactly; "
@@ -190,7 +190,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
         )
-        return {"rank": rank}
+        return Choice({"rank": rank})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)

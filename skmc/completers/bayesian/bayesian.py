@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     IterativeCompleter,
     RowModels,
@@ -215,10 +216,10 @@ class BayesianFactorizationCompleter(
         """Number of all draws, including the burn-in."""
         return self.n_burn_in + self.n_draws
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         if self.rank is None:
-            return {"rank": min(RANK, *data.shape)}
-        return {"rank": checked_rank(self.rank, data.shape, "None")}
+            return Choice({"rank": min(RANK, *data.shape)})
+        return Choice({"rank": checked_rank(self.rank, data.shape, "None")})
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness

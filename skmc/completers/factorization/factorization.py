@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     FittedFactors,
     IterativeCompleter,
@@ -310,7 +311,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         # Single precision suffices for a choice.
         return data if self.scaling is None else data.in_single()
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         rank, weight, side = self.rank, self.lambda_ridge, self.lambda_side
         if self.alpha is not None and "auto" in (rank, weight):
             raise ValueError(
@@ -352,15 +353,15 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
             best = _Trial(0.0, size, first, side, None)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
         if informed:
-            return {**chosen, "lambda_side": best.side, "_start": None}
-        return {**chosen, "_start": best.factors}
+            return Choice({**chosen, "lambda_side": best.side})
+        return Choice(chosen, best.factors)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
-        last = _last_factors(before, params.rank, row_biases) or params._start
+        last = _last_factors(before, params.rank, row_biases) or params.start
         side = params.lambda_side if any(data.sides) else 1.0
         return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from skmc.base import (
     NOT_IN_MEMORY,
+    Choice,
     CompleterTags,
     Fitted,
     IterativeCompleter,
@@ -275,7 +276,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
 
-    def _choose(self, data: Cells, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
         if rank == "auto":
             full = isinstance(data, ChunkedRows) or data.shape[1] <= MOST_COLUMNS
@@ -285,7 +286,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         ridge, start = self.lambda_ridge, None
         if ridge == "auto":
             ridge, start = self._follow_path(rank, trials)
-        return {"lambda_ridge": ridge, "rank": rank, "_start": start}
+        return Choice({"lambda_ridge": ridge, "rank": rank}, start)
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """Find the best weight on held-out cells, and the solution there."""
@@ -305,10 +306,9 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         return data.first_rows(ROWS_TRIED)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
-        start = getattr(params, "_start", None)
         if isinstance(data, ChunkedRows):
-            return ChunkedEM(params.lambda_ridge, start)
-        return _em(params.lambda_ridge, params.rank, start)
+            return ChunkedEM(params.lambda_ridge, params.start)
+        return _em(params.lambda_ridge, params.rank, params.start)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = given.data.shape[1]

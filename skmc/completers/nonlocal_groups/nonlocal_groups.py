@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from skmc import patterns
-from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
+from skmc.base import Choice, CompleterTags, Completion, IterativeCompleter, Trials
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
@@ -273,14 +273,14 @@ class NonlocalCompleter(IterativeCompleter):
         drawn = patterns.like_missing(cells, share, random_state=seed)
         return np.repeat(drawn, self.channels, axis=1) & observed
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         if self.patch_size != "auto":
-            return {"patch_size": self.patch_size}
+            return Choice({"patch_size": self.patch_size})
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
         side = trials.best(
             SIDES, lambda side, train: self._solver(train, side, brief), max_iter=brief
         )
-        return {"patch_size": side}
+        return Choice({"patch_size": side})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._solver(data, params.patch_size, self.max_iter)
