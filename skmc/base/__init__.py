@@ -1,6 +1,5 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
-from skmc.base.batching import Batchable, CannotBatch
 from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import CompleterTags, Estimator, FitSummary
@@ -20,7 +19,7 @@ from skmc.base.fitted import (
     ScaledRows,
     missing_indicator,
 )
-from skmc.base.iterative import EDGES, POOR, IterativeCompleter
+from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
 from skmc.base.reading import check_names, positions, read_matrix, read_weights
 from skmc.base.reporting import (

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from skmc import patterns
-from skmc.base.batching import CannotBatch
 from skmc.base.completer import READING, BaseCompleter
 from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows
 from skmc.base.reporting import (
@@ -53,6 +52,10 @@ POOR = 0.7
 # hidden unit, including the overhead of the allocator: measured for AIR, DMF and SNN
 # at 300 x 200 and 400 x 50, and for networks at 60 x 40 to 300 x 20.
 PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
+
+
+class CannotBatch(ValueError):
+    """Fits cannot share a batch; the message gives the reason."""
 
 
 class IterativeCompleter(BaseCompleter):

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from skmc.cells import Entries
-from skmc.model_selection import Folds
 
 try:
     import dask
@@ -102,11 +101,6 @@ def _identity(data: object) -> object:
 @sizeof.register(Entries)
 def _size_of_entries(cells: Entries) -> int:
     return sizeof(cells.rows) + sizeof(cells.cols) + sizeof(cells.values)
-
-
-@sizeof.register(Folds)
-def _size_of_folds(folds: Folds) -> int:
-    return sizeof(folds.X) + sizeof(folds.splits)
 
 
 class OneDevice(distributed.WorkerPlugin):
