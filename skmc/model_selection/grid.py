@@ -14,7 +14,7 @@ import joblib
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
-from sklearn.utils import indexable
+from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import CannotBatch, warn_user
@@ -174,6 +174,13 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
             made["scorer_"] = check_scoring(self.estimator)
         self.__dict__.update(made)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.transformer_tags = inner.transformer_tags
+        return tags
 
     def _fits(self, X: Container, y: object, splits: list[Any]) -> Fits:
         """Fit the candidates that can share a batch."""
