@@ -146,6 +146,8 @@ class IterativeCompleter(BaseCompleter):
                     )
             if solution is None:
                 solution = Solution.before(train)
+            else:
+                solution = self._finish(given.data, solution)
             outcome = self._outcome(given, choice.params, solution, choice.hurried)
             diverging = solution.status[0] is Status.DIVERGED
             if diverging and (names := _faulty(solver, solution)):
@@ -163,6 +165,10 @@ class IterativeCompleter(BaseCompleter):
         fitted attributes: "rank" becomes ``rank_``.
         """
         return Choice()
+
+    def _finish(self, data: Any, solution: Solution) -> Solution:
+        """Improve the solution after the loop, with all cells; by default, as it is."""
+        return solution
 
     def _chosen(self, data: Cells, seed: int, rng: Randomness) -> Choice:
         """Choose the hyper-parameters in half of the time left."""

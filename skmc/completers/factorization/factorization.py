@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -25,15 +26,23 @@ from skmc.base import (
     TakesFeatures,
     Trials,
 )
-from skmc.blocks import BlockObserved
-from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
+from skmc.blocks import BlockObserved, StoredCells
+from skmc.cells import (
+    Cells,
+    Container,
+    Given,
+    Priors,
+    Scaling,
+    SparseObserved,
+    preferences,
+)
 from skmc.compatibility import Interval
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.completers.factorization.als import ALS
-from skmc.completers.factorization.more import with_more
-from skmc.linalg import LowRank, Randomness, partial_svd
+from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
+from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
 
@@ -489,7 +498,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
-        fitted = with_more(self._fitted, more, self.biases, scaling_of)
+        fitted = _with_more(self._fitted, more, self.biases, scaling_of)
         return fitted, _factors(fitted)
 
 
@@ -622,3 +631,106 @@ def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
     near = partial_svd(A, noise.shape[1], start=A.mT @ (A @ noise), max_steps=1)
     top = partial_svd(A, noise.shape[1], start=near.V, max_steps=1)
     return top.U * top.s.clamp_min(LEAST * top.s[0]).sqrt()
+
+
+def _with_more(
+    fitted: FittedFactors,
+    more: MoreCells,
+    biases: str | None,
+    scaling_of: Callable[[Given], Scaling],
+) -> FittedFactors:
+    """Update the factors: new systems of the rows, and of the sums of the columns."""
+    fitted = _in_memory(fitted)
+    model, values = fitted.models[0], cast(np.ndarray, fitted.values)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    touched, local = np.unique(more.rows, return_inverse=True)
+    known = touched[touched < len(starts) - 1]
+    old = np.flatnonzero(np.isin(rows, known))
+    shape = len(touched), more.shape[1]
+    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
+    kept = ~np.isin(
+        before.rows.numpy() * shape[1] + before.cols.numpy(),
+        local * shape[1] + more.cols,
+    )
+    after = _cells(
+        np.concatenate([before.rows[kept], local]),
+        np.concatenate([before.cols[kept], more.cols]),
+        np.concatenate([before.values[kept], more.values.astype(values.dtype)]),
+        shape,
+    )
+    rows = np.concatenate([np.delete(rows, old), touched[after.rows]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    cols = np.concatenate([np.delete(cols, old), after.cols.numpy()])[order]
+    values = np.concatenate([np.delete(values, old), after.values.numpy()])[order]
+    whole = SparseObserved(
+        torch.from_numpy(rows),
+        torch.from_numpy(cols.astype(np.int64)),
+        torch.from_numpy(values),
+        more.shape,
+    )
+    one_unit = fitted.statistics.one_unit
+    statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
+    given = Given(whole, statistics)
+    scaling = scaling_of(given)
+    row_biases = biases in ("both", "rows")
+    with threads_for(work_of(len(after.values))):
+        stream = _stream(fitted).extended(*more.shape, row_biases)
+        stream = stream.replaced(
+            torch.from_numpy(touched),
+            before,
+            after,
+            scaling,
+            model,
+            row_biases=row_biases,
+            col_biases=biases in ("both", "columns"),
+        )
+    model = replace(model, F=stream.cols[:, :-1], offset=stream.cols[:, -1])
+    return replace(
+        fitted,
+        statistics=statistics,
+        scaling=scaling,
+        models=[model],
+        left=stream.rows.numpy(),
+        right=stream.cols.numpy(),
+        seen=(whole.starts.numpy(), cols.astype(np.int32)),
+        values=values,
+        sums=(stream.gram, stream.right, stream.origin),
+    )
+
+
+def _stream(fitted: FittedFactors) -> RowStream:
+    factors = fitted.factors()
+    if fitted.sums is not None:
+        return RowStream(factors.left, factors.right, *fitted.sums)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    shape = len(factors.left), len(factors.right)
+    cells = _cells(rows, cols, fitted.values, shape)
+    return RowStream.of(factors.left, factors.right, cells)
+
+
+def _in_memory(fitted: FittedFactors) -> FittedFactors:
+    """The same factors with their cells in memory, or raise an error."""
+    reason = None
+    if isinstance(fitted.seen, StoredCells):
+        starts, cols, values, weights = fitted.seen.all()
+        reason = None if weights is None else "weights"
+        fitted = replace(fitted, seen=(starts, cols), values=values)
+    elif fitted.identity is not None:
+        reason = "features, graphs or weights"
+    elif fitted.alpha is not None:
+        reason = "alpha"
+    if reason:
+        raise ValueError(
+            f"partial_fit cannot continue a fit with {reason}; call fit with all cells."
+        )
+    return fitted
+
+
+def _cells(
+    rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None, shape: tuple[int, int]
+) -> SparseObserved:
+    rows, cols = (np.asarray(x).astype(np.int64) for x in (rows, cols))
+    return SparseObserved.of(rows, cols, np.asarray(values), shape)

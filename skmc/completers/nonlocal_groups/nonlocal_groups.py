@@ -21,7 +21,7 @@ from skmc.completers.biharmonic import inpainted
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.nonlocal_groups.patches import PatchGroups, expected_error
 from skmc.linalg import Randomness, diffuse, double, halve
-from skmc.loop import solve_part
+from skmc.loop import Solution, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Solver, State
 
@@ -324,17 +324,21 @@ class NonlocalCompleter(IterativeCompleter):
             match_every=MATCH_EVERY_OF_SINGLE,
         )
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _finish(self, data: Observed, solution: Solution) -> Solution:
         """Use the held-out cells in a few more rounds, at the threshold reached."""
-        data, n_rounds = given.data, outputs.get("iteration", 0)
+        outputs, judged = solution.outputs, solution.X
+        held_out = data.mask & ~outputs["trained_on"]
+        if not held_out.any():
+            return solution
+        solver = outputs["solver"].resumed(judged, outputs["iteration"])
+        shown = solve_part(solver, data, max_iter=REVEALED).X
+        # Held-out cells keep the values that were evaluated.
+        X = torch.where(held_out, judged, shown)
+        return replace(solution, outputs={**outputs, "X": X})
+
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        n_rounds = outputs.get("iteration", 0)
         progress = n_rounds / outputs["solver"].horizon if n_rounds else 0.0
-        held_out = data.mask & ~outputs.get("trained_on", data.mask)
-        if held_out.any():
-            judged = outputs["X"]
-            solver = outputs["solver"].resumed(judged, n_rounds)
-            shown = solve_part(solver, data, max_iter=REVEALED).X
-            # Held-out cells keep the values that were evaluated.
-            outputs = {"X": torch.where(held_out, judged, shown)}
         return {**super()._attributes(given, outputs), "_progress": progress}
 
     def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
