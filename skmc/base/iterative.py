@@ -82,6 +82,10 @@ class IterativeCompleter(BaseCompleter):
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
+
+    See Also
+    --------
+    BaseCompleter : For methods without a solver.
     """
 
     check_every: ClassVar[int] = 25

@@ -14,7 +14,13 @@ from skmc.cells import Container, Entries
 
 
 class TakesWeights(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes weights of cells."""
+    """Mixin of completers whose ``fit`` takes weights of cells.
+
+    See Also
+    --------
+    TakesGraphs : Also graphs.
+    TakesFeatures : Also graphs and features.
+    """
 
     @validated
     def fit(
@@ -55,7 +61,13 @@ class TakesWeights(BaseCompleter):
 
 
 class TakesGraphs(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes graphs, and weights of cells."""
+    """Mixin of completers whose ``fit`` takes graphs, and weights of cells.
+
+    See Also
+    --------
+    TakesFeatures : Also features.
+    TakesWeights : Weights alone.
+    """
 
     @validated
     def fit(
@@ -110,7 +122,13 @@ class TakesGraphs(BaseCompleter):
 
 
 class TakesFeatures(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes features, graphs and weights of cells."""
+    """Mixin of completers whose ``fit`` takes features, graphs and weights of cells.
+
+    See Also
+    --------
+    TakesGraphs : Graphs and weights.
+    TakesWeights : Weights alone.
+    """
 
     @validated
     def fit(

@@ -185,6 +185,13 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         ``neighbors`` is None, or there are fewer than 2000 items, and memory is too
         small: a Laplacian of ``k`` items takes eight times ``k**2`` numbers.
 
+    See Also
+    --------
+    DMFCompleter : The same factors with fixed graphs, total variation or no
+        regularizer.
+    SNNCompleter : Low rank by activations of singular values; nothing to tune.
+    NonlocalCompleter : More accurate for most pictures.
+
     Notes
     -----
     Memory grows with ``(n_samples + n_features) width`` for the factors,

@@ -113,6 +113,11 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Factors without networks.
+    NSRCompleter : A network for each column.
+
     Notes
     -----
     A row that was not in `fit` has no number. `transform` fits its embedding, a vector

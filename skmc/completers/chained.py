@@ -122,6 +122,12 @@ class ChainedCompleter(Samples, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    TreesCompleter : Predicts each column once, for the smallest error of single cells.
+    GaussianCompleter : Faster draws, from a normal distribution or a copula.
+    skmc.uncertainty.pool : Combines estimates of several draws.
+
     Notes
     -----
     A leaf has at least five donors. A model is trained on at most 5000 rows, and its

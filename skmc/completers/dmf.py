@@ -139,6 +139,11 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    AIRCompleter : Learns the graphs.
+    SNNCompleter : Activations act on singular values.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` and ``(n_samples + n_features) width``.

@@ -140,6 +140,10 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NSRCompleter : A variant that is more accurate and faster.
+
     Notes
     -----
     `transform` passes new rows through the network, with zeros for missing cells.

@@ -137,6 +137,11 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Low rank without a link function.
+    NSRCompleter : A network for each column.
+
     Notes
     -----
     `transform` fits the ``rank`` numbers of a new row to its observed cells. The link

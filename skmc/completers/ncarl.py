@@ -134,6 +134,11 @@ class NCARLCompleter(IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    TNNRCompleter : Truncated nuclear norm without a graph.
+    AIRCompleter : Learns graphs of rows and columns, with a product of factors.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` and with the square of the smaller of

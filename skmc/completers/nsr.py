@@ -126,6 +126,12 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    GradualNSRCompleter : The published form of the idea.
+    LinkedFactorizationCompleter : One link function for all columns.
+    AutoencoderCompleter : One network for all columns, for many rows.
+
     Notes
     -----
     `transform` fits the code of a new row to its observed cells; the network is fixed

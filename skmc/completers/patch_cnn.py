@@ -160,6 +160,11 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NonlocalCompleter : More accurate for most pictures.
+    BiharmonicCompleter : Faster.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``: cells pass through the network in

@@ -124,6 +124,11 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    AIRCompleter : Learns which rows and columns are similar.
+    skmc.sensing.SpectralSensingRegressor : The same model for linear measurements.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` times the widths of the layers, a dozen

@@ -146,6 +146,12 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Factors instead of a convex problem; faster for ratings.
+    TNNRCompleter : Does not shrink the largest singular values.
+    skmc.panel.effect : Uses this class with ``fixed_effects="both"``.
+
     Notes
     -----
     All rows, including new ones, are completed by ridge regression on ``V sqrt(D)`` of

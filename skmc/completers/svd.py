@@ -123,6 +123,11 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    SoftImputeCompleter : Shrinks singular values instead of truncating them.
+    FactorizationCompleter : Large and sparse matrices.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of

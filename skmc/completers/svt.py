@@ -94,6 +94,11 @@ class SVTCompleter(IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    IALMCompleter : Faster for small matrices.
+    SoftImputeCompleter : For noisy cells.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of

@@ -130,6 +130,11 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
         ``rank`` is above min(n_samples, n_features), or ``weighted`` is combined with
         ``solver="apgl"``.
 
+    See Also
+    --------
+    NCARLCompleter : With a learned graph of similar columns.
+    IALMCompleter : The nuclear norm without truncation.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` and with the square of the smaller of

@@ -37,6 +37,10 @@ class Client(distributed.Client):
     copy at the scheduler, which sends the data to another worker. The parameters are
     those of `distributed.Client`.
 
+    See Also
+    --------
+    OneDevice : Gives each worker a CUDA device of its own.
+
     Notes
     -----
     A fit whose worker dies is repeated. A fit that has lost more than
@@ -121,6 +125,10 @@ class OneDevice(distributed.WorkerPlugin):
     ------
     RuntimeError
         A machine has more workers than devices, or a worker has used CUDA before.
+
+    See Also
+    --------
+    Client : A client whose data survive the loss of a worker.
     """
 
     name = "skmc-one-device"

@@ -67,6 +67,11 @@ class DSVD(nn.Module):
     history_ : list of float
         Loss at each iteration of the last `fit`.
 
+    See Also
+    --------
+    minimize_on_stiefel : The steps that it unrolls.
+    LDMinv : The pseudo-inverse in the same way.
+
     References
     ----------
     Xie, Kong, Wu, Liu, Lin. Fast and differentiable matrix inverse and its extension

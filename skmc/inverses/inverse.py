@@ -63,6 +63,11 @@ def d_minv(
         ``order`` or ``depth`` is below its minimum; if ``c0`` is not positive and
         finite, or neither a number nor of shape (\\*batch,).
 
+    See Also
+    --------
+    LDMinv : Learns the coefficients.
+    torch.linalg.pinv : The pseudo-inverse by an SVD.
+
     References
     ----------
     Xie, Kong, Wu, Liu, Lin. Fast and differentiable matrix inverse and its extension
@@ -118,6 +123,11 @@ class LDMinv(nn.Module):
         Coefficients in double precision, converted to the precision of the matrices.
     history_ : list of float
         Loss at each step of the last `fit`.
+
+    See Also
+    --------
+    d_minv : The same steps without learned coefficients.
+    DSVD : The SVD in the same way.
 
     Notes
     -----

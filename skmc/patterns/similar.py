@@ -53,6 +53,11 @@ def like_missing(
     bool ndarray of shape (n_rows, n_cols)
         True at the cells to hide.
 
+    See Also
+    --------
+    random : Single cells, whatever the pattern of the missing ones.
+    skmc.model_selection.CellSplit : Folds in this pattern.
+
     Notes
     -----
     Missing cells count as adjacent if the indicator of missing cells, centered by rows

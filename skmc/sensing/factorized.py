@@ -77,6 +77,11 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
 
+    See Also
+    --------
+    SpectralSensingRegressor : Activations of singular values.
+    NuclearSensingRegressor : A convex problem.
+
     References
     ----------
     Arora, Cohen, Hu, Luo. Implicit regularization in deep matrix factorization. NeurIPS

@@ -86,6 +86,11 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
 
+    See Also
+    --------
+    skmc.SNNCompleter : The same model for observed cells.
+    FactorizedSensingRegressor : A product of factors.
+
     References
     ----------
     Chu, Ghosh, Lam, Mukherjee. Implicit regularization via spectral neural networks

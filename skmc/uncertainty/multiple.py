@@ -100,6 +100,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     scores_ : ndarray
         ``|x - m| / sqrt(c v + sigma^2)`` at left-out cells, in ascending order.
 
+    See Also
+    --------
+    skmc.ChainedCompleter : Draws without repeated fits.
+    pool : Combines estimates of several draws.
+
     References
     ----------
     Efron. Missing data, imputation, and the bootstrap. JASA 89 (1994). -- Lei, G'Sell,

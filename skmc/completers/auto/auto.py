@@ -204,6 +204,12 @@ class AutoCompleter(Samples, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    MixedCompleter : Tables with categories and dates; uses this class by default.
+    skmc.model_selection.compare : Compares completers instead of combining them.
+    SeriesCompleter : Rows are times.
+
     Notes
     -----
     ``scaling="auto"`` of a candidate becomes that of the stack.

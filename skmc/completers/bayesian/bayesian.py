@@ -132,6 +132,12 @@ class BayesianFactorizationCompleter(
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : The same model fitted once; faster, with weights to choose.
+    GaussianCompleter : Uncertainty of cells in tables.
+    skmc.uncertainty.MultipleCompletion : Uncertainty for any completer.
+
     Notes
     -----
     Rows are completed by their expectation given their cells, averaged over the draws.

@@ -191,6 +191,12 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    BayesianFactorizationCompleter : More accurate for ratings, and slower.
+    SoftImputeCompleter : The same penalty as a convex problem.
+    skmc.model_selection.RankingScorer : Judges recommendations.
+
     Notes
     -----
     With features :math:`S` of the rows, :math:`w_i = (u_i, b_i)` in the penalty becomes

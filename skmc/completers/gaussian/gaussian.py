@@ -165,6 +165,12 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    ChainedCompleter : Draws without the assumption of a normal distribution.
+    TreesCompleter : Columns with nonlinear relations.
+    MixedCompleter : Tables with categories and dates.
+
     Notes
     -----
     All rows are completed by the same formula, so `transform` does not iterate, and the

@@ -201,6 +201,12 @@ class NonlocalCompleter(IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    BiharmonicCompleter : Faster, and less accurate where texture and edges recur.
+    PatchCNNCompleter : A network of patches, trained on one picture.
+    skmc.pictures.complete : Completes large pictures and pictures with channels.
+
     Notes
     -----
     Time and memory grow with the number of reference patches that have a hidden cell

@@ -113,6 +113,11 @@ class SeriesCompleter(Estimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
+    See Also
+    --------
+    GaussianCompleter : The usual completer inside of this class.
+    skmc.panel.effect : Effects of a treatment on some of the series.
+
     Notes
     -----
     Times become positions on a grid of equal steps: months if all times are on the same
