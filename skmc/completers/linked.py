@@ -44,7 +44,7 @@ class _LinkedDescent(Descent):
 
 
 class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
-    r"""Low-rank matrix transformed by one learned pointwise link function (ours).
+    r"""Low-rank matrix transformed by one learned pointwise link function.
 
     .. math::
 

@@ -59,8 +59,8 @@ class NCARLCompleter(IterativeCompleter):
         Weight of the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
         the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3
         and 1e4 (times ``lambda_noise`` if given) with 5 neighbors on a held-out tenth
-        of the observed cells, 5 iterations each. The range is the paper's; the choice
-        is ours. Small values fail if few cells are observed.
+        of the observed cells, 5 iterations each. Small values fail if few cells are
+        observed.
     n_neighbors : int >= 1 or "auto", default="auto"
         Number of neighbors of each column (row) in the graph, at most the number of
         columns (rows) minus one. "auto" then tries 5, 10 and 20 in the same way.
@@ -77,8 +77,8 @@ class NCARLCompleter(IterativeCompleter):
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
-        Stop when an iteration moves X by at most ``tol |X|_F``. This measure and its
-        value are ours, see `skmc.completers.ncarl.NCARL.residual`.
+        Stop when an iteration moves X by at most ``tol |X|_F``. See
+        `skmc.completers.ncarl.NCARL.residual` for the measure.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and

@@ -44,8 +44,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     ``rank`` and adds the nonlinear part. The l1 norm leaves few units to each column,
     which keeps the network from fitting noise.
 
-    The method is ours. It shares only the idea of sparsity with DNN-NSR, which
-    `GradualNSRCompleter` implements as published.
+    The method is that of this package. It shares only the idea of sparsity with
+    DNN-NSR, which `GradualNSRCompleter` implements as published.
 
     Parameters
     ----------

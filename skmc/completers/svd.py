@@ -59,9 +59,8 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Largest rank :math:`r`, without the means of the columns if these are
-        standardized. "auto" tries the means alone (rank 0) and the ranks 1, 2, 3, ...
-        100 on a held-out tenth of the observed cells until the error has risen four
-        times in a row. The best rank is used for all cells. This choice is ours.
+        standardized. "auto" chooses from 0 (the means alone) to 100 on a held-out tenth
+        of the observed cells; it stops after four ranks without a lower error.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
     max_time : float > 0 or None, default=None

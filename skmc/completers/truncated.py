@@ -45,10 +45,9 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of singular values without penalty. "auto" tries 1, 0 (the nuclear norm),
-        2, 3, ... 100 on a held-out tenth of the observed cells until three ranks in a
-        row are no better. The best rank is used for all cells. The paper tries ranks on
-        the truth; this choice is ours.
+        Number of singular values without penalty. "auto" chooses from 0 (the nuclear
+        norm) to 100 on a held-out tenth of the observed cells; it stops after three
+        ranks without a lower error. The paper tries ranks on the truth.
     solver : {"admm", "apgl"}, default="admm"
         Solver. "admm" matches the observed cells exactly. "apgl" replaces the
         constraint by ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed
@@ -682,13 +681,13 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     The longest step ``1 / alpha`` is ``length`` times ``sqrt(max(m, n))`` times the
     root mean square of the observed values. Then the entries of the first step are
     about as large as those of the data. On pictures of 300 x 300 in 0..255 with a root
-    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours. With it,
-    the completion does not depend on the unit of the data.
+    mean square of 115, that is the paper's ``alpha = 5e-4``. With this unit, the
+    completion does not depend on the unit of the data.
 
     Rows with fewer observed cells move further: ``w_i = 2 - k_i / n_cols`` for ``k_i``
     observed cells, divided by the mean of all rows, which preserves the meaning of
-    ``alpha``. The paper requires smaller weights for rows with more cells. This formula
-    is ours, and so is the single ``W`` for both terms.
+    ``alpha``. The paper requires smaller weights for rows with more cells. It does not
+    give a formula, nor does it use a single ``W`` for both terms.
 
     Parameters
     ----------

@@ -63,8 +63,7 @@ def like_missing(
     Missing cells count as adjacent if the indicator of missing cells, centered by rows
     and columns, has a correlation of more than ``0.3`` with itself shifted by one row
     or by one column. Columns count as missing together if their indicators have a
-    correlation of more than ``0.3`` and of three standard deviations. Both rules are
-    our own.
+    correlation of more than ``0.3`` and of three standard deviations.
 
     Examples
     --------

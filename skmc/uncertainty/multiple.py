@@ -109,7 +109,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     ----------
     Efron. Missing data, imputation, and the bootstrap. JASA 89 (1994). -- Lei, G'Sell,
     Rinaldo, Tibshirani, Wasserman. Distribution-free predictive inference for
-    regression. JASA 113 (2018). The combination is our own.
+    regression. JASA 113 (2018). This package combines them.
 
     Examples
     --------

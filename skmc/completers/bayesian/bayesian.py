@@ -53,9 +53,10 @@ class BayesianFactorizationCompleter(
     `skmc.completers.bayesian.gibbs.Gibbs` states the priors. The completion is the
     average over the draws of each row's expectation given the columns. It is more
     accurate than that of `FactorizationCompleter` and takes longer. `predict_std`
-    returns the standard deviation of each cell, `predict_entries_std` those of single
-    cells, and `sample` draws rows. `fit` takes features and graphs of rows and columns,
-    and rows or columns without an observed cell are predicted from them.
+    returns the standard deviation of every cell of a matrix, `predict_entries_std` that
+    of the cells that you name, and `sample` draws rows. `fit` takes features and graphs
+    of rows and columns, and rows or columns without an observed cell are predicted from
+    them.
 
     Parameters
     ----------

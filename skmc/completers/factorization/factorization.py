@@ -93,22 +93,18 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of columns of ``U`` and ``V``. "auto" tries 16, 32, 64 while the error on
-        a held-out tenth of the observed cells falls, then 8, 4, 2, 1, and last the
-        ranks halfway between the best one and its neighbors. With side information, it
-        tries all of these.
+        Number of columns of ``U`` and ``V``. More columns can describe more, and take
+        more time. "auto" chooses from 1 to 64 on held-out cells, see Notes.
     lambda_ridge : float > 0 or "auto", default="auto"
-        Weight :math:`\lambda`. Values to try: .01, .03, .1, .3 (relative to data of
-        variance 1 and, with ``per_cell``, to the cells of the row or column). "auto"
-        tries .32, .16, .08, ... on the same held-out cells, at rank 16 if ``rank`` is
-        also "auto", and last smaller or larger ones by factors of 1.41 at the chosen
-        rank. Each trial takes four sweeps from the factors of the one before. With side
-        information, it tries .32, .224, .157, ..., ten sweeps each from random factors.
+        Weight :math:`\lambda`. Larger values shrink the factors more; rows with few
+        cells need that. Values to try: .01, .03, .1, .3 (relative to data of variance 1
+        and, with ``per_cell``, to the cells of the row or column). "auto" chooses on
+        held-out cells, see Notes.
     lambda_side : float > 0 or "auto", default="auto"
         Weight of the side information about rows and columns, see Notes; without it,
-        the weight has no effect. "auto" tries :math:`\lambda` times the mean number of
-        cells of a row times 10, 3, 1, ... .003 on the same held-out cells. Values to
-        try: .01, .1, 1, 10, 100 (relative to data of variance 1).
+        the weight has no effect. Larger values keep the factors closer to what features
+        and graphs predict. Values to try: .01, .1, 1, 10, 100 (relative to data of
+        variance 1). "auto" chooses on held-out cells, see Notes.
     alpha : float > 0 or None, default=None
         Confidence in a count, for implicit feedback, see Notes: observed cells are
         counts :math:`r \ge 0`, for example of purchases, and predictions are
@@ -119,9 +115,11 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     biases : {"both", "rows", "columns"} or None, default="both"
         Biases of the model: ``b``, ``c``, both or none. ``scaling`` subtracts the mean.
     per_cell : float in [0, 1], default=1.0
-        Exponent of the number of observed cells of a row or column, or of the sum of
-        their weights, in :math:`p_i` and :math:`q_j`. With ``alpha``, the sums are over
-        all cells, of :math:`1 + \alpha r_{ij}`. Values to try: 0, .5, 1.
+        How the penalty of a row or column grows with the number of its observed cells:
+        0, not at all; 1, in proportion; between, as this power of the number.
+        :math:`p_i` and :math:`q_j` are this power. With weights, their sum counts, and
+        with ``alpha`` the sum of :math:`1 + \alpha r_{ij}` over all cells. Values to
+        try: 0, .5, 1.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
     max_time : float > 0 or None, default=None
@@ -204,10 +202,10 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     ``lambda_side`` is added: a linear prior, whose map :math:`B` is learned with the
     factors. A graph adds :math:`g_i` to the mean of each row, and :math:`\lambda_s
     \operatorname{tr} (G^\top (L + 0.1 I) G) / 2` with the Laplacian :math:`L` in units
-    of the mean degree. In GRALS the factors themselves have this penalty. Here a row
-    with many ratings may differ from its neighbors at the cost of the ridge penalty;
-    this choice is ours. The same holds for columns. Rows and columns without ratings
-    have :math:`w_i = (S B)_i + g_i`.
+    of the mean degree. In GRALS the factors themselves have this penalty. This
+    implementation differs from it: a row with many ratings may differ from its
+    neighbors at the cost of the ridge penalty. The same holds for columns. Rows and
+    columns without ratings have :math:`w_i = (S B)_i + g_i`.
 
     With ``alpha``, the factors minimize
 
@@ -249,6 +247,14 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
+
+    "auto" holds out a tenth of the observed cells. It tries the weights .32, .16, .08,
+    ... at rank 16, then ranks of 32, 64 while the error falls and 8, 4, 2, 1, then
+    ranks halfway between the best one and its neighbors, and last weights smaller or
+    larger by factors of 1.41. Each trial takes four sweeps from the factors of the one
+    before. With side information, it tries .32, .224, .157, ... in ten sweeps each from
+    random factors, all ranks, and for ``lambda_side`` :math:`\lambda` times the mean
+    number of cells of a row times 10, 3, 1, ..., .003.
 
     References
     ----------

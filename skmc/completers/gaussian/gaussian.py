@@ -90,9 +90,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
         uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
-        follows the path ``100, 30, 10, 3, 1, .1, .01, .001``, with three
-        steps at each from the last solution, until the error on a held-out tenth of the
-        observed cells rises; of more than 1000 rows it uses the first 1000.
+        chooses on held-out cells, see Notes.
     marginals : {"normal", "copula"}, default="normal"
         Distribution of each column. "copula" first replaces the cells of each column by
         normal scores of their ranks, and returns conditional means in the units of the
@@ -209,6 +207,10 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
     prior, columns are still scaled to variance 1 over all cells. New cells of earlier
     rows, new columns, "copula" and factors need all rows: these calls take three EM
     steps over all rows from the current model, which approach a fit to all cells.
+
+    ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
+    three steps at each from the last solution, until the error on a held-out tenth of
+    the observed cells rises. Of more than 1000 rows it uses the first 1000.
 
     References
     ----------
