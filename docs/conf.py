@@ -56,6 +56,8 @@ numpydoc_use_plots = False
 # Docstrings inherited from scikit-learn refer to its glossary, torch's to its names.
 suppress_warnings = ["ref.term"]
 nitpick_ignore = [("py:class", "Module"), ("py:obj", "n_features_in_")]
+# "See Also" names functions of other packages, to which the site has no links.
+nitpick_ignore_regex = [("py:obj", r"(sklearn|torch)\..*")]
 
 # Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
