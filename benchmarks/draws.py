@@ -7,12 +7,17 @@ of 90 %. The truth is used for scores only.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from common import Results, run
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
@@ -86,6 +91,30 @@ def drawn_by(completer: Any) -> Draw:
     return lambda X: completer.fit(X).sample(X, N_DRAWS, 0)
 
 
+MICE = """
+library(mice)
+args <- commandArgs(TRUE)
+X <- read.csv(args[1], header = FALSE)
+found <- mice(X, method = args[2], m = as.integer(args[3]), printFlag = FALSE, seed = 1)
+write.table(complete(found, "long")[, -(1:2)], args[4], row.names = FALSE,
+            col.names = FALSE, sep = ",")
+"""
+
+
+def mice(method: str) -> Draw:
+    """Draws of R's mice, if it is installed (Debian: r-cran-mice, r-cran-ranger)."""
+
+    def draw(X: np.ndarray) -> np.ndarray:
+        with TemporaryDirectory() as folder:
+            cells, drawn = Path(folder, "cells.csv"), Path(folder, "draws.csv")
+            pd.DataFrame(X).to_csv(cells, header=False, index=False, na_rep="NA")
+            options = [str(cells), method, str(N_DRAWS), str(drawn)]
+            subprocess.run(["Rscript", "-e", MICE, *options], check=True)
+            return np.loadtxt(drawn, delimiter=",").reshape(N_DRAWS, *X.shape)
+
+    return draw
+
+
 METHODS: dict[str, Draw] = {
     "GaussianCompleter": drawn_by(GaussianCompleter(random_state=0)),
     "ChainedCompleter": drawn_by(ChainedCompleter(random_state=0)),
@@ -102,6 +131,8 @@ METHODS: dict[str, Draw] = {
         GaussianCompleter(random_state=0).fit_transform(X)[None], N_DRAWS, 0
     ),
 }
+if shutil.which("Rscript"):
+    METHODS |= {f"mice, {method}": mice(method) for method in ("cart", "rf", "pmm")}
 
 
 def coefficients(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

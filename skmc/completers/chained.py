@@ -25,11 +25,14 @@ from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 
-N_CHAINS = 4
+# The strength of the linear part of each chain, as multiples of `lambda_ridge`. Chains
+# that agree on it vary too little: whether a relation is linear is uncertain, too.
+RIDGES = (1.0, 1.0, 100.0, math.inf)
+N_PARTS = 10  # of the rows, of which each draw leaves out one
 LEAST_SWEEPS = 4  # before models are kept
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
-MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
+MIN_LEAF = 3  # smallest number of donors in a leaf, or half of fewer than six
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
@@ -50,12 +53,14 @@ class ChainedCompleter(Samples, TakesBounds):
     similar residuals, and the residual :math:`r_{ij}` is drawn: it is that of a random
     row, the donor, in the leaf of row :math:`i`. Each split of the tree is the best one
     in at most ten columns, drawn at random. A sweep trains the models of all columns,
-    on a bootstrap sample of the rows, and draws the missing cells of each column given
-    all other cells of the row, observed or drawn. Columns follow each other by
-    increasing number of missing cells. Several chains of sweeps run from different
-    starts until they agree, and the draws of later sweeps are kept. New rows follow the
-    same sweeps with the models of the fit. Draws of different sweeps or chains have
-    different models, so the uncertainty of the parameters is included.
+    on the rows without one of ten parts, and draws the missing cells of each column
+    given all other cells of the row, observed or drawn. Columns follow each other by
+    increasing number of missing cells. Four chains of sweeps run from different starts
+    until they agree, and the draws of later sweeps are kept. They differ in the weight
+    of the coefficients: two have ``lambda_ridge``, one has 100 times as much, and one
+    has no linear part. New rows follow the same sweeps with the models of the fit.
+    Draws of different sweeps or chains have different models, so the uncertainty of the
+    model is included.
 
     `transform` returns means, for small errors of cells. `sample` returns draws. Only
     these keep the variances, correlations and regressions of the complete data.
@@ -112,7 +117,7 @@ class ChainedCompleter(Samples, TakesBounds):
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Mean of the models' predictions of every cell, over all draws at missing cells,
-        and over the draws whose bootstrap sample lacks the row at observed cells.
+        and over the draws that were trained without the row at observed cells.
     n_iter_ : int
         Number of sweeps of a chain before draws are kept.
     n_features_in_ : int
@@ -130,7 +135,7 @@ class ChainedCompleter(Samples, TakesBounds):
 
     Notes
     -----
-    A leaf has at least five donors. A model is trained on at most 5000 rows, and its
+    A leaf has at least three donors. A model is trained on at most 5000 rows, and its
     inputs are at most 50 columns, those most correlated with its own. With ``n`` of
     these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
     with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are
@@ -186,7 +191,7 @@ class ChainedCompleter(Samples, TakesBounds):
     _out_of_bag = True
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
-        n_tasks = self.max_iter + -(-self.n_draws // N_CHAINS)
+        n_tasks = self.max_iter + -(-self.n_draws // len(RIDGES))
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
             return self._fit_chains(given, tasks)
 
@@ -198,10 +203,12 @@ class ChainedCompleter(Samples, TakesBounds):
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         groups = self._groups(missing, varies)
-        n_chains = min(N_CHAINS, self.n_draws)
+        n_chains = min(len(RIDGES), self.n_draws)
         n_kept = -(-self.n_draws // n_chains)
         levels = [_levels(X[:, group], self.match) for group in groups]
-        chains = _Chains(X, n_chains, groups, levels, self.lambda_ridge, rng)
+        ridges = [self.lambda_ridge * times for times in RIDGES[:n_chains]]
+        parts = max(2, min(N_PARTS, self.n_draws))
+        chains = _Chains(X, ridges, groups, levels, parts, rng)
         interrupted = False
         try:
             chains.run(self.max_iter, self.tol, n_kept, tasks)
@@ -306,40 +313,41 @@ class _Chains:
     ----------
     X : ndarray of shape (n_rows, n_cols)
         Standardized cells, NaN where missing.
-    n_chains : int
-        Number of chains.
+    ridges : list of float
+        Weight of the squared coefficients in each chain.
     groups : list of ndarray
         Columns that are drawn together, in the order of a sweep.
     levels : list of ndarray or None
         Values to which the draws of each group are restricted.
-    ridge : float
-        Weight of the squared coefficients.
+    n_parts : int
+        Number of parts of the rows, which the draws leave out in turn.
     rng : RandomState
-        Source of bootstrap samples, trees and draws.
+        Source of parts, trees and draws.
     """
 
     def __init__(
         self,
         X: np.ndarray,
-        n_chains: int,
+        ridges: list[float],
         groups: list[np.ndarray],
         levels: list[np.ndarray | None],
-        ridge: float,
+        n_parts: int,
         rng: np.random.RandomState,
     ) -> None:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
-        self.levels, self.ridge, self.rng = levels, ridge, rng
+        self.levels, self.ridges, self.rng = levels, ridges, rng
+        self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
         self.sweeps: list[list[_ChainModel]] = []
         self.in_bag: list[np.ndarray] = []
         self.n_iter = 0  # number of sweeps before models are kept
         used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
         others = [np.setdiff1d(used, group) for group in groups]
         self.inputs = most_correlated(X, groups, others)
-        self.whole = np.repeat(np.nan_to_num(X)[None], n_chains, 0)
+        self.whole = np.repeat(np.nan_to_num(X)[None], len(ridges), 0)
         for group in groups:
             seen = np.flatnonzero(~self.missing[:, group[0]])
             rows = np.flatnonzero(self.missing[:, group[0]])
-            donors = rng.choice(seen, (n_chains, len(rows)))
+            donors = rng.choice(seen, (len(ridges), len(rows)))
             self.whole[:, rows[:, None], group] = X[donors[..., None], group]
 
     def run(self, max_iter: int, tol: float, n_kept: int, tasks: FitTasks) -> None:
@@ -363,8 +371,9 @@ class _Chains:
 
     def _sweep(self, tasks: FitTasks) -> None:
         """Train the models of columns, and draw the missing cells from each."""
-        n_chains, n_rows = self.whole.shape[:2]
-        bag = self.rng.randint(n_rows, size=(n_chains, n_rows))
+        n_chains = len(self.ridges)
+        left_out = (len(self.sweeps) * n_chains + np.arange(n_chains)) % self.n_parts
+        in_bag = self.part != left_out[:, None]
         columns = []
         for group, inputs, levels in zip(
             self.groups, self.inputs, self.levels, strict=True
@@ -372,17 +381,15 @@ class _Chains:
             column = _ChainModel.trained(
                 self.X,
                 self.whole,
-                bag,
+                in_bag,
                 group,
                 inputs,
-                self.ridge,
+                self.ridges,
                 levels,
                 self.rng,
             )
             _draw(column, self.whole, self.missing, self._uniform)
             columns.append(column)
-        in_bag = np.zeros((n_chains, n_rows), bool)
-        in_bag[np.arange(n_chains)[:, None], bag] = True
         self.sweeps.append(columns)
         self.in_bag.append(np.packbits(in_bag, axis=1))
         tasks.done("sweep")
@@ -539,29 +546,28 @@ class _ChainModel(Trees):
         cls,
         X: np.ndarray,
         whole: np.ndarray,
-        bags: np.ndarray,
+        in_bag: np.ndarray,
         predicted: np.ndarray,
         inputs: np.ndarray,
-        ridge: float,
+        ridges: list[float],
         levels: np.ndarray | None,
         rng: np.random.RandomState,
     ) -> _ChainModel:
         """Train one draw for each completed matrix, on the rows in its bag.
 
         ``X`` has NaN at missing cells; ``whole`` has the shape (n_draws, n_rows,
-        n_cols), and ``bags`` has the shape (n_draws, n_rows).
+        n_cols), and ``in_bag`` has the shape (n_draws, n_rows).
         """
         seen = ~np.isnan(X[:, predicted[0]])
         parts = []
-        for cells, bag in zip(whole, bags, strict=True):
-            rows = bag[seen[bag]]
+        for cells, bag, ridge in zip(whole, in_bag, ridges, strict=True):
+            rows = np.flatnonzero(seen & bag)
             if not len(rows):
                 rows = np.flatnonzero(seen)
             if len(rows) > MAX_SAMPLES:
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
-            rows, counts = np.unique(rows, return_counts=True)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
-            parts.append(_trained(A, y, counts, ridge, rng))
+            parts.append(_trained(A, y, ridge, rng))
         coefs, trees, leaves, residuals = zip(*parts, strict=True)
         # The columns of the nodes are positions in `own`.
         own = np.arange(len(inputs) + len(predicted))
@@ -631,33 +637,25 @@ def _reduction(means: list[np.ndarray]) -> float:
 
 
 def _trained(
-    A: np.ndarray,
-    y: np.ndarray,
-    counts: np.ndarray,
-    ridge: float,
-    rng: np.random.RandomState,
+    A: np.ndarray, y: np.ndarray, ridge: float, rng: np.random.RandomState
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
-    """Train on distinct rows, each of which counts as many times as it was drawn."""
+    """Train the linear part and the tree; also leaves and residuals of the rows."""
     coefs = np.zeros(A.shape[1] + 1)
-    if y.shape[1] == 1:
+    if y.shape[1] == 1 and math.isfinite(ridge):
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
-        weighted = inputs.mT * torch.from_numpy(counts)
-        gram = weighted @ inputs
+        gram = inputs.mT @ inputs
         gram.diagonal()[:-1] += ridge
-        known = weighted @ torch.from_numpy(y[:, 0])
+        known = inputs.mT @ torch.from_numpy(y[:, 0])
         coefs = torch.linalg.solve(gram, known).numpy()
     residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
-    # Counts are integers; the half excludes rounding errors.
-    share = min((MIN_LEAF - 0.5) / counts.sum(), 0.5)
     split = single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
     tree = DecisionTreeRegressor(
-        min_weight_fraction_leaf=share,
+        min_samples_leaf=max(1, min(MIN_LEAF, len(A) // 2)),
         max_features=min(COLS_PER_SPLIT, split.shape[1]),
         random_state=rng.randint(2**31),
     )
-    tree.fit(split, on_grid(residual), counts, check_input=False)
-    leaves = tree.apply(split, check_input=False)
-    return coefs, tree, leaves.repeat(counts), residual.repeat(counts, 0)
+    tree.fit(split, on_grid(residual), check_input=False)
+    return coefs, tree, tree.apply(split, check_input=False), residual
 
 
 def _draw(
