@@ -940,6 +940,7 @@ def test_compare_pictures_and_failures(run, tmp_path, picture):
     assert code == 1 and "words.csv has no numeric column" in err
 
 
+@pytest.mark.repository
 def test_methods_have_the_advice_of_the_pages(run):
     code, out, _ = run("methods")
     lines = out.splitlines()

@@ -123,6 +123,7 @@ def test_bad_weights(cls, change, message, noisy):
         quick(cls).fit(X, cell_weight=change(w))
 
 
+@pytest.mark.repository
 def test_the_page_names_every_completer():
     page = (Path(__file__).parents[2] / "docs" / "faq.md").read_text("utf-8")
     section = page.split("give cells weights?")[1].split("## How sure")[0]
