@@ -1,7 +1,6 @@
 """The observed cells of a matrix, read from any container."""
 
 from skmc.cells.containers import (
-    NOT_A_NUMBER,
     Container,
     Shaped,
     dense,

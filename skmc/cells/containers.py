@@ -25,7 +25,7 @@ class Shaped(Protocol):
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
 NOT_A_NUMBER = (
     "which is not a number; MixedCompleter completes tables with text, categories and "
-    "dates by any completer, and AutoCompleter does so itself."
+    "dates by any completer, and AutoCompleter does so itself"
 )
 
 
@@ -283,7 +283,7 @@ def _cell_by_cell(
                     f"{where}, which is text; convert it to numbers, for example with "
                     f"pandas.to_numeric or {name}.astype(float)."
                 )
-            raise ValueError(f"{where}, {NOT_A_NUMBER}")
+            raise ValueError(f"{where}, {NOT_A_NUMBER}.")
         try:
             cells[place] = float(value)
         except OverflowError as error:
@@ -292,7 +292,7 @@ def _cell_by_cell(
                 f"{describe(place, X)}; use other units or mask that cell."
             ) from error
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{where}, {NOT_A_NUMBER}") from error
+            raise type(error)(f"{where}, {NOT_A_NUMBER} ({error}).") from error
         if isinstance(value, Fraction) and cells[place] != value:
             raise ValueError(
                 f"{where}, which a float cannot represent; convert that column to "
