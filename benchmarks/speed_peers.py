@@ -40,7 +40,7 @@ from skmc.completers.soft_impute import SoftImpute, lambda_max
 from skmc.datasets import load_photo
 from skmc.linalg import SVD, Randomness, full_svd, matmul, threads_for, work_of
 from skmc.metrics import nmae, rmse
-from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
+from skmc.model_selection import BatchedGridSearchCV
 from skmc.models import Autoencoder
 from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
@@ -486,7 +486,6 @@ WEIGHTS = [0.003, 0.03, 0.3, 3.0, 30.0]
 KINDS = {
     "GridSearchCV": GridSearchCV,
     "BatchedGridSearchCV": BatchedGridSearchCV,
-    "BatchedHalvingSearchCV": BatchedHalvingSearchCV,
 }
 
 
@@ -515,7 +514,7 @@ def compare(m: int, n: int, rounds: int = 5, max_iter: int = 2000) -> dict:
             search.fit(X)
             seconds[name].append(time.perf_counter() - start)
     medians = {name: float(np.median(times)) for name, times in seconds.items()}
-    loop, batch, halving = found.values()
+    loop, batch = found.values()
     scores = [s.cv_results_["mean_test_score"] for s in (loop, batch)]
     return {
         "seconds": medians,
@@ -530,9 +529,6 @@ def compare(m: int, n: int, rounds: int = 5, max_iter: int = 2000) -> dict:
             name: nmae(s.best_estimator_.reconstruction_, truth, hidden)
             for name, s in found.items()
         },
-        "rungs": dict(
-            zip(halving.n_resources_, halving.n_candidates_, strict=True),
-        ),
     }
 
 

@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sklearn
 from sklearn import base, utils
-from sklearn.model_selection import _search, _validation
-from sklearn.utils import _param_validation, metaestimators, validation
+from sklearn.utils import _param_validation, metaestimators
 
-BaseSearchCV = _search.BaseSearchCV
 HasMethods = _param_validation.HasMethods
 Interval = _param_validation.Interval
 InvalidParameterError = _param_validation.InvalidParameterError
 StrOptions = _param_validation.StrOptions
-check_method_params = validation._check_method_params
 fit_context: Callable[..., Callable[..., Any]] = base._fit_context
 generate_invalid_param_val = _param_validation.generate_invalid_param_val
-insert_error_scores = _validation._insert_error_scores
 make_constraint = _param_validation.make_constraint
-num_samples = validation._num_samples
 safe_indexing = utils._safe_indexing
 safe_split = metaestimators._safe_split
-score_fit = _validation._score
-warn_or_raise_about_fit_failures = _validation._warn_or_raise_about_fit_failures
 
 DOCUMENTATION = "https://example.org/skmc/docs"
 CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
@@ -71,33 +64,19 @@ class _WithoutCallbacks:
         return _NoContext()
 
 
-class _SearchWithoutCallbacks(_WithoutCallbacks, _search.BaseSearchCV):
-    """Base class of searches for versions before scikit-learn 1.9."""
-
-
 def _without_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _fit_without_callbacks(
-    *args: object, caller: object = None, callback_ctx: object = None, **options: object
-) -> dict[str, Any]:
-    found: dict[str, Any] = _validation._fit_and_score(*args, **options)
-    return found
-
-
 if TYPE_CHECKING:
-    with_callbacks, fit_and_score = _without_callbacks, _fit_without_callbacks
+    with_callbacks = _without_callbacks
 
     class CallbackSupportMixin: ...  # noqa: D101
 
 elif CALLBACKS:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-
-    fit_and_score = _validation._fit_and_score
 else:
     CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
-    BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks
 
 
 def page_of_class(self: object) -> str:

@@ -1,6 +1,5 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
-from skmc.base.batching import Batchable, CannotBatch
 from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import CompleterTags, Estimator, FitSummary
@@ -20,7 +19,7 @@ from skmc.base.fitted import (
     ScaledRows,
     missing_indicator,
 )
-from skmc.base.iterative import EDGES, POOR, IterativeCompleter
+from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
 from skmc.base.reading import check_names, positions, read_matrix, read_weights
 from skmc.base.reporting import (
@@ -37,10 +36,11 @@ from skmc.base.reporting import (
 from skmc.base.sampling import Samples
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
 from skmc.base.takes import TakesFeatures, TakesGraphs, TakesWeights
-from skmc.base.trials import Trials
+from skmc.base.trials import Choice, Trials
 
 __all__ = [
     "BaseCompleter",
+    "Choice",
     "CompleterTags",
     "Fitted",
     "IterativeCompleter",

@@ -138,6 +138,10 @@ class BaseCompleter(Estimator):
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
+
+    See Also
+    --------
+    IterativeCompleter : Adds the steps of an iterative fit.
     """
 
     completer_tags: ClassVar[CompleterTags]

@@ -28,6 +28,10 @@ class Fitted(ABC):
     ----------
     statistics : Priors
         Statistics of the observed cells of the fit.
+
+    See Also
+    --------
+    Outcome : What a fit returns.
     """
 
     statistics: Priors
@@ -267,6 +271,10 @@ class Outcome:
         Warning about a fit that did not succeed, with the parameters to change.
     interrupted : bool, default=False
         Whether a `KeyboardInterrupt` ended the fit.
+
+    See Also
+    --------
+    Fitted : Makes all predictions.
     """
 
     fitted: Fitted

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from skmc import patterns
-from skmc.base.batching import CannotBatch
 from skmc.base.completer import READING, BaseCompleter
 from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows
 from skmc.base.reporting import (
@@ -55,6 +54,10 @@ POOR = 0.7
 PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 
+class CannotBatch(ValueError):
+    """Fits cannot share a batch; the message gives the reason."""
+
+
 class IterativeCompleter(BaseCompleter):
     """Base class that scales the cells, runs a solver and completes new rows.
 
@@ -79,6 +82,10 @@ class IterativeCompleter(BaseCompleter):
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
+
+    See Also
+    --------
+    BaseCompleter : For methods without a solver.
     """
 
     check_every: ClassVar[int] = 25
@@ -104,10 +111,10 @@ class IterativeCompleter(BaseCompleter):
     def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         """Return the solver for scaled ``data`` without changing ``self``.
 
-        ``params`` has all hyper-parameters as attributes; ``known``, the graphs that
-        `fit` was given, by name; and ``last``, the `Fitted` of the fit from which this
-        one starts, or None. In a batch, those named by
-        ``completer_tags.batched`` are tensors of shape (n_members,).
+        ``params`` has all hyper-parameters as attributes; ``start``, that of the
+        `Choice`; ``known``, the graphs that `fit` was given, by name; and ``last``, the
+        `Fitted` of the fit from which this one starts, or None. In a batch, parameters
+        named by ``completer_tags.batched`` are tensors of shape (n_members,).
         """
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
@@ -128,7 +135,7 @@ class IterativeCompleter(BaseCompleter):
             choice = self._chosen(train, seed, rng)
             solution = None
             if not choice.interrupted:
-                params = self._params(choice.params, last, given.known)
+                params = self._params(choice.params, choice.start, last, given.known)
                 with suppress(KeyboardInterrupt, OutOfTime):
                     solver = self._make_solver(train, params, rng)
                     if getattr(self, "warm_start", False):
@@ -143,6 +150,8 @@ class IterativeCompleter(BaseCompleter):
                     )
             if solution is None:
                 solution = Solution.before(train)
+            else:
+                solution = self._finish(given.data, solution)
             outcome = self._outcome(given, choice.params, solution, choice.hurried)
             diverging = solution.status[0] is Status.DIVERGED
             if diverging and (names := _faulty(solver, solution)):
@@ -153,14 +162,17 @@ class IterativeCompleter(BaseCompleter):
             hooks.end(solution.outputs)
             return outcome
 
-    def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Any, trials: Trials) -> Choice:
         """Choose hyper-parameters on held-out cells; by default, none.
 
         The values replace those of the constructor in ``_make_solver``, and become
-        fitted attributes: "rank" becomes ``rank_``. Names that begin with an underscore
-        are only passed on to ``_make_solver``.
+        fitted attributes: "rank" becomes ``rank_``.
         """
-        return {}
+        return Choice()
+
+    def _finish(self, data: Any, solution: Solution) -> Solution:
+        """Improve the solution after the loop, with all cells; by default, as it is."""
+        return solution
 
     def _chosen(self, data: Cells, seed: int, rng: Randomness) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
@@ -173,9 +185,9 @@ class IterativeCompleter(BaseCompleter):
             self.check_every,
         )
         with time_limit(CHOICE_SHARE * seconds_left()):
-            params = self._choose(data, trials)
+            choice = self._choose(data, trials)
             hurried = trials.n_solutions > 0 and seconds_left() <= 0
-        return Choice(params, hurried, trials.interrupted)
+        return replace(choice, hurried=hurried, interrupted=trials.interrupted)
 
     def _last_fit(self, given: Given) -> Fitted | None:
         """The fit from whose solution the next one starts."""
@@ -232,7 +244,7 @@ class IterativeCompleter(BaseCompleter):
         self, given: Given, chosen: Mapping[str, Any], outputs: dict[str, Any]
     ) -> dict[str, Any]:
         """All attributes that prediction needs, by name."""
-        public = {f"{k}_": v for k, v in chosen.items() if not k.startswith("_")}
+        public = {f"{name}_": value for name, value in chosen.items()}
         common = self._common_attributes(given.statistics)
         return {**common, **public, **self._attributes(given, outputs)}
 
@@ -266,10 +278,11 @@ class IterativeCompleter(BaseCompleter):
     def _params(
         self,
         chosen: Mapping[str, Any],
+        start: object = None,
         last: Fitted | None = None,
         known: Mapping[str, Any] = MappingProxyType({}),
     ) -> SimpleNamespace:
-        more = {**chosen, "last": last, "known": known}
+        more = {**chosen, "start": start, "last": last, "known": known}
         return SimpleNamespace(**{**self.get_params(deep=False), **more})
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
@@ -488,7 +501,7 @@ class IterativeCompleter(BaseCompleter):
 
     def _without_trials(self, data: Cells) -> dict[str, Any]:
         """Return the choices of a completer in a batch, if it needs no trials."""
-        return self._choose(data, Trials(_nothing_to_try, Randomness.of([])))
+        return self._choose(data, Trials(_nothing_to_try, Randomness.of([]))).params
 
 
 def _on_cpu(value: Any) -> Any:

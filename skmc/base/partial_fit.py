@@ -57,7 +57,12 @@ class MoreCells:
 
 
 class PartialFit(BaseCompleter):
-    """Mixin of completers that learn more cells without a fit to all of them."""
+    """Mixin of completers that learn more cells without a fit to all of them.
+
+    See Also
+    --------
+    Samples : For models that are distributions.
+    """
 
     @abstractmethod
     def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:

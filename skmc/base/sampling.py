@@ -16,7 +16,12 @@ REDRAWS = 20  # of rows outside of bounds
 
 
 class Samples(BaseCompleter):
-    """Mixin of completers whose model is a distribution of the missing cells."""
+    """Mixin of completers whose model is a distribution of the missing cells.
+
+    See Also
+    --------
+    PartialFit : For models that learn more cells.
+    """
 
     def sample(
         self, X: Container, n_samples: int = 1, random_state: Seed = None

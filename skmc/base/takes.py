@@ -14,7 +14,13 @@ from skmc.cells import Container, Entries
 
 
 class TakesWeights(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes weights of cells."""
+    """Mixin of completers whose ``fit`` takes weights of cells.
+
+    See Also
+    --------
+    TakesGraphs : Also graphs.
+    TakesFeatures : Also graphs and features.
+    """
 
     @validated
     def fit(
@@ -33,12 +39,12 @@ class TakesWeights(BaseCompleter):
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
             curve.
         cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
-            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            `transform` counts each cell of a new row once. What scikit-learn calls
-            ``sample_weight`` belongs to rows. Weights multiply the squared errors of
-            the cells in the loss, in the scaling, and where held-out cells choose
-            hyper-parameters or stop the fit.
+            Weight of each cell in the loss, >= 0. A weight of 2 has the effect of
+            observing the cell twice; 0 removes it. One number for each cell of
+            `Entries`, otherwise a matrix of the shape of ``X``. `transform` counts each
+            cell of a new row once. What scikit-learn calls ``sample_weight`` belongs to
+            rows. Weights multiply the squared errors of the cells in the loss, in the
+            scaling, and where held-out cells choose hyper-parameters or stop the fit.
 
         Returns
         -------
@@ -55,7 +61,13 @@ class TakesWeights(BaseCompleter):
 
 
 class TakesGraphs(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes graphs, and weights of cells."""
+    """Mixin of completers whose ``fit`` takes graphs, and weights of cells.
+
+    See Also
+    --------
+    TakesFeatures : Also features.
+    TakesWeights : Weights alone.
+    """
 
     @validated
     def fit(
@@ -87,12 +99,12 @@ class TakesGraphs(BaseCompleter):
         col_graph : as row_graph, of shape (n_features, n_features), optional
             Weights between columns.
         cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
-            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            `transform` counts each cell of a new row once. What scikit-learn calls
-            ``sample_weight`` belongs to rows. Weights multiply the squared errors of
-            the cells in the loss, in the scaling, and where held-out cells choose
-            hyper-parameters or stop the fit.
+            Weight of each cell in the loss, >= 0. A weight of 2 has the effect of
+            observing the cell twice; 0 removes it. One number for each cell of
+            `Entries`, otherwise a matrix of the shape of ``X``. `transform` counts each
+            cell of a new row once. What scikit-learn calls ``sample_weight`` belongs to
+            rows. Weights multiply the squared errors of the cells in the loss, in the
+            scaling, and where held-out cells choose hyper-parameters or stop the fit.
 
         Returns
         -------
@@ -110,7 +122,13 @@ class TakesGraphs(BaseCompleter):
 
 
 class TakesFeatures(BaseCompleter):
-    """Mixin of completers whose ``fit`` takes features, graphs and weights of cells."""
+    """Mixin of completers whose ``fit`` takes features, graphs and weights of cells.
+
+    See Also
+    --------
+    TakesGraphs : Graphs and weights.
+    TakesWeights : Weights alone.
+    """
 
     @validated
     def fit(
@@ -151,10 +169,11 @@ class TakesFeatures(BaseCompleter):
         col_graph : as row_graph, of shape (n_features, n_features), optional
             Weights between columns.
         cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
-            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            `transform` counts each cell of a new row once. What scikit-learn calls
-            ``sample_weight`` belongs to rows.
+            Weight of each cell in the loss, >= 0. A weight of 2 has the effect of
+            observing the cell twice; 0 removes it. One number for each cell of
+            `Entries`, otherwise a matrix of the shape of ``X``. `transform` counts each
+            cell of a new row once. What scikit-learn calls ``sample_weight`` belongs to
+            rows.
 
         Returns
         -------

@@ -45,6 +45,10 @@ class Trials:
         Whether the user has interrupted a trial, so that the fit ends as well.
     lowest : float
         Lowest error in the last search; infinite if nothing was tried.
+
+    See Also
+    --------
+    Choice : What a search on held-out cells returns.
     """
 
     split: Callable[[], tuple[Any, Any]]
@@ -175,12 +179,19 @@ class Choice:
     ----------
     params : dict of str to object, default={}
         Values that replace those of the constructor.
+    start : object, default=None
+        Where the solver of the fit starts, as the solution of the best trial does.
     hurried : bool, default=False
         Whether the time was too short to try all candidates.
     interrupted : bool, default=False
         Whether the user has interrupted the choice.
+
+    See Also
+    --------
+    Trials : Compares candidates on held-out cells.
     """
 
     params: dict[str, Any] = field(default_factory=dict)
+    start: Any = None
     hurried: bool = False
     interrupted: bool = False

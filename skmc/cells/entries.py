@@ -50,6 +50,11 @@ class Entries:
         sparse matrices, False for arrays and data frames, whose columns may have
         different units. The default ``scaling="auto"`` of completers depends on it.
 
+    See Also
+    --------
+    skmc.model_selection.CellSplit : Splits observed cells into folds.
+    FactorizationCompleter : Ratings of any number, also from files.
+
     Examples
     --------
     >>> import numpy as np

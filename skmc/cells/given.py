@@ -41,6 +41,10 @@ class Given:
         Input that determines the container of the result.
     seconds : float, default=0.0
         Time that reading has taken, for time limits that include it.
+
+    See Also
+    --------
+    skmc.Observed : Its cells.
     """
 
     data: Any

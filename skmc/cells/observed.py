@@ -39,6 +39,11 @@ class Observed(DenseValues):
     ValueError
         Shapes differ, an observed value is not finite, or a member has no cell.
 
+    See Also
+    --------
+    SparseObserved : The observed cells alone.
+    skmc.cells.Given : These cells with their scaling and side information.
+
     Examples
     --------
     >>> import torch

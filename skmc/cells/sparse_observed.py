@@ -38,6 +38,11 @@ class SparseObserved(SparseValues):
         Weight of each cell in all sums. None means 1.
     sides : pair of tuples of Side
         Linear priors of the rows' and of the columns' factors.
+
+    See Also
+    --------
+    Observed : Values and mask of a dense matrix.
+    Entries : Observed cells as users give them.
     """
 
     sides: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())

@@ -192,6 +192,43 @@ class SparseValues(SparsePositions):
         """The largest weight of a cell, 1 without weights."""
         return 1.0 if self.weights is None else float(self.weights.max())
 
+    @cached_property
+    def _panels(self) -> dict[int, list[tuple[SparseValues, slice]]]:
+        return {}
+
+    def panels(self, width: int) -> list[tuple[SparseValues, slice]]:
+        """Divide the cells into panels of columns, and remember the last division.
+
+        Parameters
+        ----------
+        width : int
+            Number of columns of a panel.
+
+        Returns
+        -------
+        list of (SparseValues, slice)
+            The cells of each panel, and its columns.
+        """
+        if width not in self._panels:
+            self._panels.clear()
+            self._panels[width] = list(self._divided(width))
+        return self._panels[width]
+
+    def _divided(self, width: int) -> Iterator[tuple[SparseValues, slice]]:
+        place = self.cols // width
+        # Sorting small integers is a radix sort.
+        order = np.argsort(place.numpy().astype(np.uint16), kind="stable")
+        parts = torch.from_numpy(order).split(place.bincount().tolist())
+        for k, cells in enumerate(parts):
+            panel = SparseValues(
+                self.rows[cells],
+                self.cols[cells] - k * width,
+                self.values[cells],
+                (self.shape[0], min(width, self.shape[1] - k * width)),
+                None if self.weights is None else self.weights[cells],
+            )
+            yield panel, slice(k * width, (k + 1) * width)
+
     def weighted(self, cells: Tensor) -> Tensor:
         """Multiply by the weights of the cells.
 

@@ -81,6 +81,10 @@ def completer_checks(estimator: BaseCompleter) -> list[CompleterCheck]:
         Checks, for example for `pytest.mark.parametrize`. Those of scikit-learn that do
         not apply raise `unittest.SkipTest`.
 
+    See Also
+    --------
+    check_completer : Runs them all.
+
     Examples
     --------
     >>> from skmc import MeanCompleter
@@ -130,6 +134,10 @@ def check_completer(estimator: BaseCompleter) -> None:
     ------
     AssertionError
         A check fails. The message names it, the cause and the remedy.
+
+    See Also
+    --------
+    completer_checks : The same checks, one by one.
 
     Examples
     --------

@@ -13,6 +13,10 @@ def all_completers() -> list[type[BaseCompleter]]:
     -------
     list of type
 
+    See Also
+    --------
+    check_completer : Runs all checks of a completer.
+
     Examples
     --------
     >>> from skmc.checks import all_completers

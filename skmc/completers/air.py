@@ -71,8 +71,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         Weights of the energies of rows and of columns; 0 drops the term. Values to try:
         .025, .08, .25, .8, 2.5 (relative to data of variance 1). The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units.
-        The default is ours, as are those of ``depth``, ``lr``, ``init_scale`` and
-        ``max_iter``: they worked on a dozen pictures, ratings and tables.
+        See Notes for the defaults.
     blocks : dict of {int: float} or None, default=None
         Further energies between disjoint blocks, as a dict from block size to weight
         >= 0, on the scale of ``lambda_row``. Blocks of ``b x b`` are compared as
@@ -81,9 +80,9 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         Softmin over each row, symmetrized (the authors' code), or softmax over all
         cells (the paper).
     laplacian_every : int >= 1, default=5
-        Number of steps of the factors for each step of the Laplacians, which is this
-        many times as long. The papers use 1. Larger values cost less; they complete
-        pictures and ratings better, tables slightly worse.
+        Steps of the factors per step of the Laplacians. The steps of the Laplacians are
+        longer in proportion. Larger values take less time, and complete pictures and
+        ratings better, tables slightly worse. Try 1, the papers' value, or 5.
     depth : int >= 1, default=2
         Number of factors :math:`L`; the paper uses 3.
     width : int >= 1 or None, default=None
@@ -103,7 +102,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         columns or blocks), None for fewer. The first neighbors are the
         nearest in a low-rank fill of the matrix. After a quarter and after half of
         ``max_iter`` they are recomputed from the completion, and their similarities
-        start equal. The numbers and this schedule are ours.
+        start equal.
     fixed_laplacians : dict of {str: array or sparse matrix} or None, default=None
         Fixed Laplacians by the names in ``laplacians_``, for example those of another
         fit; they are not learned. Graphs of rows and columns are arguments of `fit`. A
@@ -185,6 +184,13 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         ``neighbors`` is None, or there are fewer than 2000 items, and memory is too
         small: a Laplacian of ``k`` items takes eight times ``k**2`` numbers.
 
+    See Also
+    --------
+    DMFCompleter : The same factors with fixed graphs, total variation or no
+        regularizer.
+    SNNCompleter : Low rank by activations of singular values; nothing to tune.
+    NonlocalCompleter : More accurate for most pictures.
+
     Notes
     -----
     Memory grows with ``(n_samples + n_features) width`` for the factors,
@@ -192,6 +198,11 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     learned similarities of rows, a dozen numbers each; likewise for columns. The time
     of an iteration grows with ``n_samples n_features (width + neighbors)``. Both are
     linear in the number of rows.
+
+    This implementation differs from the paper in the defaults of ``lambda_row``,
+    ``lambda_col``, ``depth``, ``lr``, ``init_scale`` and ``max_iter``, which were
+    chosen on a dozen pictures, ratings and tables, and in the similarities of
+    ``neighbors`` for matrices with many rows.
 
     References
     ----------

@@ -132,6 +132,11 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NSRCompleter : One network per column.
+    skmc.AutoCompleter : Compares methods and combines the best ones.
+
     Notes
     -----
     New rows pass through the network. Their missing inputs are fitted to their observed

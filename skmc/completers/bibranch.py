@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
@@ -113,6 +113,11 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Factors without networks.
+    NSRCompleter : A network for each column.
+
     Notes
     -----
     A row that was not in `fit` has no number. `transform` fits its embedding, a vector
@@ -162,8 +167,8 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
 
     rank_: int = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
-        return {"rank": choose_rank(self.rank, data, trials)}
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
+        return Choice({"rank": choose_rank(self.rank, data, trials)})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         hidden = checked_widths(params.hidden, fewest=0)

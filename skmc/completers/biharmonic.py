@@ -77,6 +77,11 @@ class BiharmonicCompleter(BaseCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NonlocalCompleter : More accurate where texture and edges recur; slower.
+    skmc.pictures.complete : Completes large pictures and pictures with channels.
+
     Notes
     -----
     The system is solved by conjugate gradients, preconditioned by a factorization of

@@ -46,16 +46,16 @@ class ChainedCompleter(Samples, TakesBounds):
 
         x_{ij} = b_j + \sum_{k \ne j} c_{jk} x_{ik} + r_{ij},
 
-    whose coefficients solve a ridge regression, and whose residual :math:`r_{ij}` is
-    that of a donor: a random row of the leaf to which a regression tree on the
-    residuals sends row :math:`i`; each of its splits is the best one in at most ten
-    columns, drawn at random. A sweep trains the models of all columns, on a
-    bootstrap sample of the rows, and draws the missing cells of each column given all
-    other cells of the row, observed or drawn. Columns follow each other by increasing
-    number of missing cells. Several chains of sweeps run from different starts until
-    they agree, and the draws of later sweeps are kept. New rows follow the same sweeps
-    with the models of the fit. Draws of different sweeps or chains have different
-    models, so the uncertainty of the parameters is included.
+    whose coefficients solve a ridge regression. A regression tree groups rows with
+    similar residuals, and the residual :math:`r_{ij}` is drawn: it is that of a random
+    row, the donor, in the leaf of row :math:`i`. Each split of the tree is the best one
+    in at most ten columns, drawn at random. A sweep trains the models of all columns,
+    on a bootstrap sample of the rows, and draws the missing cells of each column given
+    all other cells of the row, observed or drawn. Columns follow each other by
+    increasing number of missing cells. Several chains of sweeps run from different
+    starts until they agree, and the draws of later sweeps are kept. New rows follow the
+    same sweeps with the models of the fit. Draws of different sweeps or chains have
+    different models, so the uncertainty of the parameters is included.
 
     `transform` returns means, for small errors of cells. `sample` returns draws. Only
     these keep the variances, correlations and regressions of the complete data.
@@ -122,6 +122,12 @@ class ChainedCompleter(Samples, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    TreesCompleter : Predicts each column once, for the smallest error of single cells.
+    GaussianCompleter : Faster draws, from a normal distribution or a copula.
+    skmc.uncertainty.pool : Combines estimates of several draws.
+
     Notes
     -----
     A leaf has at least five donors. A model is trained on at most 5000 rows, and its
@@ -135,7 +141,7 @@ class ChainedCompleter(Samples, TakesBounds):
 
     All columns are numbers here. `skmc.MixedCompleter` of this completer draws a
     missing category from those in the leaf of a tree of the category. The number of
-    chains, and the tree on the residuals of a linear model, are our own choice.
+    chains, and the tree on the residuals of a linear model, are those of this package.
 
     References
     ----------

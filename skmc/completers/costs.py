@@ -104,6 +104,10 @@ class Cost:
         means of MovieLens-100K and Flixster.
     **seconds : float
         Seconds for each unit of a cost, by the name of an attribute of `Size`.
+
+    See Also
+    --------
+    Variant : A set of parameters to try.
     """
 
     def __init__(
@@ -135,6 +139,10 @@ class Variant(NamedTuple):
         completer for pictures is tried at any price.
     only_after : bool, default=True
         Whether this one is not tried if they have no weight.
+
+    See Also
+    --------
+    Cost : The time of a fit.
     """
 
     name: str

@@ -47,13 +47,12 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 
         - None: zero (DMF).
         - "tv" (RDMF): ``lambda_row sum |X[i+1,j] - X[i,j]| + lambda_col
-          sum |X[i,j+1] - X[i,j]|``. The paper leaves exponent and weights open; this
-          anisotropic form is ours.
+          sum |X[i,j+1] - X[i,j]|``. The paper leaves exponent and weights open.
         - "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) + lambda_col tr(X L_c X')``
           with the Laplacians of graphs. `fit` takes them; without one, the
           ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of the
           scaled data are connected. Graphs are divided by their mean degree, so that
-          the weights mean the same for all graphs; this is ours.
+          the weights mean the same for all graphs.
     lambda_row, lambda_col : float >= 0, default=0.1
         Weights of the regularizer between rows and between columns. Values to try: .01,
         .03, .1, .3, 1 (relative to data of variance 1, and to a mean degree of 1).
@@ -138,6 +137,11 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
         Names of the columns, if the input has names.
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
+
+    See Also
+    --------
+    AIRCompleter : Learns the graphs.
+    SNNCompleter : Activations act on singular values.
 
     Notes
     -----

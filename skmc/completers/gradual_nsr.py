@@ -50,8 +50,7 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     them), over hidden outputs and over weights; none is halved. The problem is solved
     in penalty form: slack variables replace :math:`z_i` and :math:`W_j`, and their
     distance is penalized more strongly in the course of the fit (gradual learning).
-    `skmc.completers.gradual_nsr.NonsmoothDescent` states which parts of it are
-    ours. On the paper's own data this method is far less accurate than `NSRCompleter`.
+    On the paper's own data this method is far less accurate than `NSRCompleter`.
 
     Parameters
     ----------
@@ -76,14 +75,13 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     gamma : float > 1, default=10
         Divisor of the step size ``1 / (gamma L)``, where L is the local Lipschitz
         constant of the gradient. The extrapolation grows with gamma, up to a half. The
-        paper's 1000 is slow. The default of 10 is ours. With 1000 in single precision,
-        the steps are too short to measure L, which is then underestimated.
+        paper's 1000 is slow, and in single precision its steps are too short to measure
+        L.
     hidden : tuple of int >= 1 or None, default=None
-        Widths of the hidden layers, which the paper does not state. None is ours: ``(10
-        k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.
+        Widths of the hidden layers. None is ``(10 k, k, 10 k)`` with ``k = 1 +
+        ceil(sqrt(min(n_samples, n_features)))``.
     bound : float > 0, default=10
-        Bound of weights and biases, which stay in ``[-bound, bound]``. The paper states
-        no number; this one is ours.
+        Bound of weights and biases, which stay in ``[-bound, bound]``.
     max_iter : int >= 1, default=1000
         Number of epochs. The fit normally ends there, as does the schedule.
     max_time : float > 0 or None, default=None
@@ -92,8 +90,7 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
         the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-4
         Stops when ``|h - z|^2 <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the
-        slack variables of all layers (the paper's test, relative) and the proximal
-        gradient is as small (ours).
+        slack variables of all layers and the proximal gradient is as small.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -140,11 +137,20 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NSRCompleter : A variant that is more accurate and faster.
+
     Notes
     -----
     `transform` passes new rows through the network, with zeros for missing cells.
 
     Memory holds the hidden outputs, ``n_samples`` times the widths of the layers.
+
+    This implementation differs from the paper in the default of ``gamma``, and in
+    ``tol``, which is relative and regards the proximal gradient, too. The paper does
+    not state ``hidden`` and ``bound``. `skmc.completers.gradual_nsr.NonsmoothDescent`
+    lists the differences in the steps.
 
     References
     ----------
@@ -746,10 +752,10 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         """The largest of three relative measures.
 
         The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
-        (the division is ours). They measure the agreement of the slack variables with
-        the variables that they replace, and do not show that anything is learned.
-        Without penalties they are zero at the start. So we add a third,
-        ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+        (here divided by the squared norms). They measure the agreement of the slack
+        variables with the variables that they replace, and do not show that anything is
+        learned. Without penalties they are zero at the start. So we add a third, ``|G|
+        |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
 
         Parameters
         ----------

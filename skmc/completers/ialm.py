@@ -86,6 +86,12 @@ class IALMCompleter(IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    SVTCompleter : For large matrices of very low rank.
+    SoftImputeCompleter : For noisy cells.
+    TNNRCompleter : Does not shrink the largest singular values.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of

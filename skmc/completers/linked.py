@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     Completion,
     IterativeCompleter,
@@ -43,7 +44,7 @@ class _LinkedDescent(Descent):
 
 
 class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
-    r"""Low-rank matrix transformed by one learned pointwise link function (ours).
+    r"""Low-rank matrix transformed by one learned pointwise link function.
 
     .. math::
 
@@ -136,6 +137,11 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Low rank without a link function.
+    NSRCompleter : A network for each column.
+
     Notes
     -----
     `transform` fits the ``rank`` numbers of a new row to its observed cells. The link
@@ -183,7 +189,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     latent_: np.ndarray = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         first = rank = choose_rank(self.rank, data, trials)
         ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
@@ -203,7 +209,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
             rank, _ = best([(r, ridge) for r in RANKS if first <= 2 * r and r <= most])
             if rank != first:
                 _, ridge = best([(rank, ridge) for ridge in ridges])
-        return {"rank": rank, "lambda_ridge": ridge}
+        return Choice({"rank": rank, "lambda_ridge": ridge})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         first = HardRank(params.rank)

@@ -94,6 +94,11 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    skmc.AutoCompleter : Compares methods and combines the best ones.
+    sklearn.impute.SimpleImputer : Also fills with medians, modes and constants.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``.

@@ -149,6 +149,12 @@ default=numpy.nan
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
+    See Also
+    --------
+    AutoCompleter : Combines methods for tables of numbers.
+    GroupedCompleter : Rows belong to households, schools or patients.
+    SeriesCompleter : Rows are times.
+
     Notes
     -----
     Probabilities of categories are calibrated by the log score on held-out cells: a

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
@@ -59,8 +59,8 @@ class NCARLCompleter(IterativeCompleter):
         Weight of the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
         the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3
         and 1e4 (times ``lambda_noise`` if given) with 5 neighbors on a held-out tenth
-        of the observed cells, 5 iterations each. The range is the paper's; the choice
-        is ours. Small values fail if few cells are observed.
+        of the observed cells, 5 iterations each. Small values fail if few cells are
+        observed.
     n_neighbors : int >= 1 or "auto", default="auto"
         Number of neighbors of each column (row) in the graph, at most the number of
         columns (rows) minus one. "auto" then tries 5, 10 and 20 in the same way.
@@ -77,8 +77,8 @@ class NCARLCompleter(IterativeCompleter):
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
-        Stop when an iteration moves X by at most ``tol |X|_F``. This measure and its
-        value are ours, see `skmc.completers.ncarl.NCARL.residual`.
+        Stop when an iteration moves X by at most ``tol |X|_F``. See
+        `skmc.completers.ncarl.NCARL.residual` for the measure.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -134,6 +134,11 @@ class NCARLCompleter(IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    TNNRCompleter : Truncated nuclear norm without a graph.
+    AIRCompleter : Learns graphs of rows and columns, with a product of factors.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` and with the square of the smaller of
@@ -183,7 +188,7 @@ class NCARLCompleter(IterativeCompleter):
     laplacian_: np.ndarray = field(init=False)
     laplacian_axis_: str = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         most = max(1, min(data.shape) - 1)
         unit = self.lambda_noise or 1.0
         alpha: Any = self.alpha
@@ -201,7 +206,7 @@ class NCARLCompleter(IterativeCompleter):
                 lambda k, _: NCARL(alpha, k, self.lambda_noise),
                 max_iter=TRIAL_STEPS,
             )
-        return {"alpha": alpha, "n_neighbors": min(most, k)}
+        return Choice({"alpha": alpha, "n_neighbors": min(most, k)})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
@@ -44,8 +44,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     ``rank`` and adds the nonlinear part. The l1 norm leaves few units to each column,
     which keeps the network from fitting noise.
 
-    The method is ours. It shares only the idea of sparsity with DNN-NSR, which
-    `GradualNSRCompleter` implements as published.
+    The method is that of this package. It shares only the idea of sparsity with
+    DNN-NSR, which `GradualNSRCompleter` implements as published.
 
     Parameters
     ----------
@@ -126,6 +126,12 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    GradualNSRCompleter : The published form of the idea.
+    LinkedFactorizationCompleter : One link function for all columns.
+    AutoencoderCompleter : One network for all columns, for many rows.
+
     Notes
     -----
     `transform` fits the code of a new row to its observed cells; the network is fixed
@@ -177,7 +183,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     rank_: int = field(init=False)
     lambda_decoder_: float = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         rank = choose_rank(self.rank, data, trials)
         weight: Any = self.lambda_decoder
         if weight == "auto":
@@ -190,7 +196,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
                 ),
                 max_iter=brief,
             )
-        return {"rank": rank, "lambda_decoder": weight}
+        return Choice({"rank": rank, "lambda_decoder": weight})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         horizon = params.max_iter

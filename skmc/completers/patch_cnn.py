@@ -16,6 +16,7 @@ from torch import Tensor
 
 from skmc.base import (
     POOR,
+    Choice,
     CompleterTags,
     Completion,
     IterativeCompleter,
@@ -56,14 +57,13 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     rows and columns has a meaning, such as pictures, fields and spectrograms. It cannot
     predict a cell that does not depend on its neighbors.
 
-    Only the abstract of the paper is public: a CNN on patches whose size is found by a
-    stochastic search. The rest is our choice. The network is
-    `skmc.models.patch_cnn.PatchCNN` with reflection at the borders. Training (see
-    `skmc.completers.patch_cnn.PatchTraining`) removes from some patches the cells that
-    will be unknown around a random hidden cell when it is filled, so that patches show
-    as many cells in training as in filling, on average. Holes are filled from the
-    boundary inward: a cell is filled once 3 of its 8 neighbors are known, or one round
-    after the first of them is known. Predicted cells then count as known.
+    The network is `skmc.models.patch_cnn.PatchCNN` with reflection at the borders.
+    Training (see `skmc.completers.patch_cnn.PatchTraining`) removes from some patches
+    the cells that will be unknown around a random hidden cell when it is filled, so
+    that patches show as many cells in training as in filling, on average. Holes are
+    filled from the boundary inward: a cell is filled once 3 of its 8 neighbors are
+    known, or one round after the first of them is known. Predicted cells then count as
+    known.
 
     `transform` treats rows one by one, as in every completer. A single row has no
     neighbors, so rows that were not in `fit` are completed by least squares on the row
@@ -73,20 +73,16 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     Parameters
     ----------
     patch_size : odd int >= 3 or "auto", default="auto"
-        Side of the patches, in cells. "auto" is a random search that tries four sides.
-        It starts from 7 (or the smaller dimension) and takes random steps of 2 up or
-        down. Each compares two sides after ``max_iter // 6`` iterations, at most 25,
-        and keeps the larger, slower one only if it lowers the mean squared error on a
-        held-out tenth of the observed cells by more than the standard error of the
-        difference. With fewer than 1000 observed cells, a tenth is too small to compare
-        sides, and the first side is used.
+        Side of the patches, in cells. Larger patches see more of the surroundings and
+        take longer. Try 5, 7, 9 or 11. "auto" chooses among four sides on held-out
+        cells, see Notes.
     lr : float > 0, default=0.006
         Learning rate of Adam. It grows over ``8 %`` of ``max_iter`` iterations and is
         decayed to zero by a cosine over all of them.
     max_iter : int >= 1, default=200
-        Number of iterations. An iteration is a twenty-fifth of an epoch, but at least
-        one mini-batch of 128 cells (or of a quarter of all cells, if that is fewer).
-        200 iterations are 8 epochs of a picture of at least 3200 cells.
+        Number of iterations. 25 of them are an epoch, a pass over the observed cells;
+        in pictures of fewer than 3200 cells they are more. Try 100 to 400: the time is
+        proportional, and ``early_stopping`` guards against too many.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds of wall-clock time; the choice of
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
@@ -94,7 +90,8 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W|`` of a mini-batch, divided by the mean square of the
         observed cells, is at most ``tol``, for the objective ``F`` and all parameters
-        ``W``. This hardly ever happens unless the cells are constant.
+        ``W``. Networks seldom get there: ``early_stopping`` and ``max_iter`` end the
+        fit.
     early_stopping : bool, default=True
         Whether to hold out ``validation_fraction`` of the observed cells, keep the
         iterate that completes them best, and stop after ``n_iter_no_change`` iterations
@@ -159,10 +156,25 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    NonlocalCompleter : More accurate for most pictures.
+    BiharmonicCompleter : Faster.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``: cells pass through the network in
     mini-batches.
+
+    Only the abstract of the paper is public: a CNN on patches whose size is found by a
+    stochastic search. Architecture, training and filling are those of this
+    implementation.
+
+    ``patch_size="auto"`` starts from 7 (or the smaller dimension) and takes random
+    steps of 2 up or down. It compares two sides after ``max_iter // 6`` iterations, at
+    most 25, and keeps the larger one only if it lowers the mean squared error on a
+    held-out tenth of the observed cells by more than the standard error of the
+    difference. With fewer than 1000 observed cells, the first side is used.
 
     References
     ----------
@@ -209,15 +221,17 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     patch_size_: int = field(init=False)
     network_: PatchCNN | None = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         """Search at random for the side that completes held-out cells best."""
         largest = 2 * max(data.shape) + 1  # such a patch shows all cells from any cell
         if self.patch_size != "auto":
-            return {"patch_size": _checked_side(self.patch_size, data.shape, largest)}
+            return Choice(
+                {"patch_size": _checked_side(self.patch_size, data.shape, largest)}
+            )
         best = max(3, min(FIRST_SIDE, (min(data.shape) - 1) // 2 * 2 + 1))
         max_iter = min(MAX_TRIAL_ITER, self.max_iter // TRIAL_DIVISOR)
         if max_iter == 0 or data.n_observed < MIN_CELLS:
-            return {"patch_size": best}
+            return Choice({"patch_size": best})
 
         def squares(side: int) -> Tensor:
             solver = self._training(side, max_iter, trials.rng)
@@ -239,7 +253,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
                 smaller, larger = sorted((side, best))
                 larger_pays = _is_lower(found[larger], found[smaller])
                 best = larger if larger_pays else smaller
-        return {"patch_size": best}
+        return Choice({"patch_size": best})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._training(params.patch_size, params.max_iter, rng)

@@ -29,9 +29,8 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     selects. :math:`\Gamma(U \operatorname{diag}(s) V^\top) = U
     \operatorname{diag}(\gamma(s)) V^\top`, and all :math:`\alpha_k`, :math:`U_k` and
     :math:`V_k` are learned. Nothing bounds the rank: gradient flow from near zero makes
-    large singular values grow first, and is stopped early. The constant :math:`c`, the
-    largest singular value of :math:`P(M)` divided by the share of observed cells, is
-    ours: the paper's matrices have norm one.
+    large singular values grow first, and is stopped early. The constant :math:`c` is
+    the largest singular value of :math:`P(M)` divided by the share of observed cells.
 
     Parameters
     ----------
@@ -42,15 +41,13 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
         of the last layer are added up to ``X``.
     activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
         :math:`\gamma`: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1`` or ``min(s, 1)``. The
-        sigmoid is shifted to vanish at zero, which is ours: if :math:`\gamma(0) > 0`,
-        :math:`\Gamma` would jump where a singular value vanishes.
+        sigmoid is shifted to vanish at zero: if :math:`\gamma(0) > 0`, :math:`\Gamma`
+        would jump where a singular value vanishes.
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
         "spectral": ``X`` starts near 1e-8 times the observed cells, zero elsewhere,
-        with ``U_k`` and ``V_k`` along their singular vectors. This factor is ours and
-        as small as the start near zero; with larger ones the zeros persist. The
-        orthogonal matrix by which the paper multiplies both is left out, as descent
-        does not depend on it. In both, :math:`\alpha` is uniform between 0 and 1.
+        with ``U_k`` and ``V_k`` along their singular vectors. With larger factors than
+        1e-8 the zeros persist. In both, :math:`\alpha` is uniform between 0 and 1.
     width : int >= 1 or None, default=None
         Number of columns of each ``U_k`` and ``V_k``. None is ``min(n_samples,
         n_features)``, which is also the maximum for "spectral".
@@ -124,11 +121,21 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    AIRCompleter : Learns which rows and columns are similar.
+    skmc.sensing.SpectralSensingRegressor : The same model for linear measurements.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` times the widths of the layers, a dozen
     numbers each, and with ``(n_samples + n_features) min(n_samples, n_features)`` times
     the first width.
+
+    This implementation differs from the paper in the constant :math:`c` (the paper's
+    matrices have norm one), in the shift of the sigmoid, and in the start "spectral":
+    the orthogonal matrix by which the paper multiplies both factors is left out,
+    because descent does not depend on it.
 
     References
     ----------

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     FittedFactors,
     IterativeCompleter,
@@ -145,6 +146,12 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    FactorizationCompleter : Factors instead of a convex problem; faster for ratings.
+    TNNRCompleter : Does not shrink the largest singular values.
+    skmc.panel.effect : Uses this class with ``fixed_effects="both"``.
+
     Notes
     -----
     All rows, including new ones, are completed by ridge regression on ``V sqrt(D)`` of
@@ -213,23 +220,22 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
             given = replace(given, data=data, scaling=scaling)
         return super()._scaled(given)
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         if self.max_rank is not None and self.max_rank > min(data.shape):
             raise ValueError(
                 f"max_rank={self.max_rank} is above min(n_samples, n_features)="
                 f"{min(data.shape)}; lower it or use None."
             )
         if self.lambda_nuclear != "auto":
-            return {"lambda_nuclear": self.lambda_nuclear}
+            return Choice({"lambda_nuclear": self.lambda_nuclear})
         if trials.cells[1] is None:
-            return {"lambda_nuclear": SMALLEST_SHARE}
+            return Choice({"lambda_nuclear": SMALLEST_SHARE})
         return self._follow_path(trials)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
-        # `_choose` adds the solution at the end of the path, if it follows one.
-        start, sides = getattr(params, "_start", None), self.fixed_effects
+        start, sides = params.start, self.fixed_effects
         if self.lambda_nuclear != "auto" and params.last is not None:
             X = params.last.factors()
             # The last columns hold the effects.
@@ -239,7 +245,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         weight = params.lambda_nuclear * lambda_max(data, sides)
         return SoftImpute(weight or 1.0, params.max_rank, start, sides)
 
-    def _follow_path(self, trials: Trials) -> dict[str, Any]:
+    def _follow_path(self, trials: Trials) -> Choice:
         """Find the weight with the smallest held-out error, and the solution there."""
         train, held_out = trials.cells
         sides = self.fixed_effects
@@ -265,11 +271,8 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
                 path.append((share, spectrum.rank, error))
         columns = zip(*path, strict=True)
         names = ("lambda_nuclear", "rank", "error")
-        return {
-            "lambda_nuclear": best[0],
-            "_start": best[1],
-            "path": dict(zip(names, map(np.array, columns), strict=True)),
-        }
+        path_ = dict(zip(names, map(np.array, columns), strict=True))
+        return Choice({"lambda_nuclear": best[0], "path": path_}, start=best[1])
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = FittedFactors.of(given, outputs)

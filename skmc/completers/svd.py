@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     Completion,
     Fitted,
@@ -58,9 +59,8 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Largest rank :math:`r`, without the means of the columns if these are
-        standardized. "auto" tries the means alone (rank 0) and the ranks 1, 2, 3, ...
-        100 on a held-out tenth of the observed cells until the error has risen four
-        times in a row. The best rank is used for all cells. This choice is ours.
+        standardized. "auto" chooses from 0 (the means alone) to 100 on a held-out tenth
+        of the observed cells; it stops after four ranks without a lower error.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
     max_time : float > 0 or None, default=None
@@ -122,6 +122,11 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    SoftImputeCompleter : Shrinks singular values instead of truncating them.
+    FactorizationCompleter : Large and sparse matrices.
+
     Notes
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of
@@ -176,10 +181,10 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     rank_: int = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
         found = choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
-        return {"rank": found}
+        return Choice({"rank": found})
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         if isinstance(data, ChunkedRows):

@@ -39,7 +39,8 @@ class SVTCompleter(IterativeCompleter):
     delta : float > 0 or "auto", default="auto"
         Step size of the authors' iteration. They use 1.2 divided by the share of
         observed cells; convergence is certain below 2. "auto" is step 1 with Nesterov's
-        momentum, which is ours. It converges for any share, and faster.
+        momentum, which this implementation adds. It converges for any share, and
+        faster.
     max_iter : int >= 1, default=1000
         Maximum number of singular value decompositions.
     max_time : float > 0 or None, default=None
@@ -93,6 +94,11 @@ class SVTCompleter(IterativeCompleter):
         Names of the columns, if the input has names.
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
+
+    See Also
+    --------
+    IALMCompleter : Faster for small matrices.
+    SoftImputeCompleter : For noisy cells.
 
     Notes
     -----
@@ -185,10 +191,10 @@ class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
 
     from ``Y = k0 delta P(M)`` with ``k0 = ceil(tau / (delta |P(M)|_2))``: after fewer
     steps ``X`` would still be zero. If ``delta`` is None, the step is 1 with
-    `Momentum`, which restarts where it points downhill. This variant is ours. It
-    converges for any share of observed cells, in a fraction of the iterations. Free
-    means of the columns are not in the nuclear norm: they are subtracted before the
-    singular values are shrunk, and added again.
+    `Momentum`, which restarts where it points downhill. The authors do not have this
+    variant. It converges for any share of observed cells, in a fraction of the
+    iterations. Free means of the columns are not in the nuclear norm: they are
+    subtracted before the singular values are shrunk, and added again.
 
     Parameters
     ----------

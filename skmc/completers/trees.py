@@ -129,6 +129,12 @@ class TreesCompleter(Samples, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    ChainedCompleter : Draws from trees, for analyses of the completed table.
+    AutoCompleter : Combines trees with other methods.
+    sklearn.impute.IterativeImputer : Repeats such predictions in rounds.
+
     Notes
     -----
     A model has at most 50 inputs, the columns most correlated with its own. A fit of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.completers.costs import Cost, Variant
@@ -45,10 +45,9 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of singular values without penalty. "auto" tries 1, 0 (the nuclear norm),
-        2, 3, ... 100 on a held-out tenth of the observed cells until three ranks in a
-        row are no better. The best rank is used for all cells. The paper tries ranks on
-        the truth; this choice is ours.
+        Number of singular values without penalty. "auto" chooses from 0 (the nuclear
+        norm) to 100 on a held-out tenth of the observed cells; it stops after three
+        ranks without a lower error. The paper tries ranks on the truth.
     solver : {"admm", "apgl"}, default="admm"
         Solver. "admm" matches the observed cells exactly. "apgl" replaces the
         constraint by ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed
@@ -130,6 +129,11 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
         ``rank`` is above min(n_samples, n_features), or ``weighted`` is combined with
         ``solver="apgl"``.
 
+    See Also
+    --------
+    NCARLCompleter : With a learned graph of similar columns.
+    IALMCompleter : The nuclear norm without truncation.
+
     Notes
     -----
     Memory grows with ``n_samples n_features`` and with the square of the smaller of
@@ -170,7 +174,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
 
     rank_: int = field(init=False)
 
-    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
         if data.weights is not None and (self.weighted or self.solver == "admm"):
             raise ValueError(
                 "cell_weight has no effect on observed cells that are matched exactly; "
@@ -190,7 +194,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
         )
-        return {"rank": rank}
+        return Choice({"rank": rank})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)
@@ -677,13 +681,13 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     The longest step ``1 / alpha`` is ``length`` times ``sqrt(max(m, n))`` times the
     root mean square of the observed values. Then the entries of the first step are
     about as large as those of the data. On pictures of 300 x 300 in 0..255 with a root
-    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours. With it,
-    the completion does not depend on the unit of the data.
+    mean square of 115, that is the paper's ``alpha = 5e-4``. With this unit, the
+    completion does not depend on the unit of the data.
 
     Rows with fewer observed cells move further: ``w_i = 2 - k_i / n_cols`` for ``k_i``
     observed cells, divided by the mean of all rows, which preserves the meaning of
-    ``alpha``. The paper requires smaller weights for rows with more cells. This formula
-    is ours, and so is the single ``W`` for both terms.
+    ``alpha``. The paper requires smaller weights for rows with more cells. It does not
+    give a formula, nor does it use a single ``W`` for both terms.
 
     Parameters
     ----------

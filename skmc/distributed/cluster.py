@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from skmc.cells import Entries
-from skmc.model_selection import Folds
 
 try:
     import dask
@@ -37,6 +36,10 @@ class Client(distributed.Client):
     If that worker dies, a search ends with a ``CancelledError``. This client keeps a
     copy at the scheduler, which sends the data to another worker. The parameters are
     those of `distributed.Client`.
+
+    See Also
+    --------
+    OneDevice : Gives each worker a CUDA device of its own.
 
     Notes
     -----
@@ -104,11 +107,6 @@ def _size_of_entries(cells: Entries) -> int:
     return sizeof(cells.rows) + sizeof(cells.cols) + sizeof(cells.values)
 
 
-@sizeof.register(Folds)
-def _size_of_folds(folds: Folds) -> int:
-    return sizeof(folds.X) + sizeof(folds.splits)
-
-
 class OneDevice(distributed.WorkerPlugin):
     """Assign each worker its own CUDA device, the only one that it sees.
 
@@ -127,6 +125,10 @@ class OneDevice(distributed.WorkerPlugin):
     ------
     RuntimeError
         A machine has more workers than devices, or a worker has used CUDA before.
+
+    See Also
+    --------
+    Client : A client whose data survive the loss of a worker.
     """
 
     name = "skmc-one-device"

@@ -24,8 +24,8 @@ EXACT = 1e-4  # |A X A - A|_F / |A|_F up to which an inverse needs no training
 class DSVD(nn.Module):
     r"""The SVD as a fixed number of differentiable steps with learned lengths: D-SVD.
 
-    With ``M`` scaled to a root mean square of its singular values of 1 (ours),
-    ``r = min(m, n)`` and ``offdiag`` a matrix without its diagonal, ::
+    With ``M`` scaled to a root mean square of its singular values of 1, ``r = min(m,
+    n)`` and ``offdiag`` a matrix without its diagonal, ::
 
         f(U, V) = 1/2 |offdiag(U' M V)|_F^2 - <M, U V'>,   U' U = V' V = I
 
@@ -35,11 +35,11 @@ class DSVD(nn.Module):
         t = min(2 / |P|, -f'(0) / f''(0)) + learned,    P = G U' - U G'
 
     with derivatives along the step in closed form. ``(I + t/2 P)^-1`` is one `LDMinv`
-    per layer and side. The following is ours: ``|P|`` is ``(tr P^4 / 2)^(1/4) >=
-    |P|_2``; only the first term is used where ``f''(0) <= 0``; ``|t|`` is clipped to
-    ``4 / |P|``, so that the inverse is accurate for any learned length; negative
-    singular values are made positive with the column of ``U``, since for square ``M``
-    no path of orthogonal matrices changes the sign of a determinant.
+    per layer and side. This implementation adds to the paper: ``|P|`` is ``(tr P^4 /
+    2)^(1/4) >= |P|_2``; only the first term is used where ``f''(0) <= 0``; ``|t|`` is
+    clipped to ``4 / |P|``, so that the inverse is accurate for any learned length;
+    negative singular values are made positive with the column of ``U``, since for
+    square ``M`` no path of orthogonal matrices changes the sign of a determinant.
 
     No step divides by a difference of singular values, so derivatives with respect to
     ``M`` exist and are finite where singular values repeat. `torch.linalg.svd` has
@@ -66,6 +66,11 @@ class DSVD(nn.Module):
         Inverses, two for each layer.
     history_ : list of float
         Loss at each iteration of the last `fit`.
+
+    See Also
+    --------
+    minimize_on_stiefel : The steps that it unrolls.
+    LDMinv : The pseudo-inverse in the same way.
 
     References
     ----------
@@ -161,8 +166,8 @@ class DSVD(nn.Module):
         Gradient descent on ``1 / (n K_svd) sum_i sum_k f(U_ik, V_ik)``, over ``n``
         matrices ``i`` drawn at each iteration with random starts, and all layers
         ``k``. A `LDMinv` is trained by its `LDMinv.fit` when its relative error
-        ``|A X A - A|_F / |A|_F`` on these matrices exceeds 1e-4 (ours; in the paper
-        each is trained at each iteration).
+        ``|A X A - A|_F / |A|_F`` on these matrices exceeds 1e-4. In the paper each is
+        trained at each iteration.
 
         Parameters
         ----------

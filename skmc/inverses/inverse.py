@@ -45,9 +45,9 @@ def d_minv(
     depth : int >= 1
         Number of steps ``K``.
     c0 : float or Tensor of shape (\\*batch,), optional
-        Scale, above ``|A|_2^2 / 2``, otherwise the iteration diverges. The default
-        (ours) is the smaller of ``|A A'|_inf`` and ``|A A'|_F``, both at least
-        ``|A|_2^2`` and without extra cost, since the first step needs the product.
+        Scale, above ``|A|_2^2 / 2``, otherwise the iteration diverges. The default is
+        the smaller of ``|A A'|_inf`` and ``|A A'|_F``, both at least ``|A|_2^2`` and
+        without extra cost, since the first step needs the product.
 
     Returns
     -------
@@ -62,6 +62,11 @@ def d_minv(
         If ``A`` has fewer than two axes, no cell, or cells that are not finite; if
         ``order`` or ``depth`` is below its minimum; if ``c0`` is not positive and
         finite, or neither a number nor of shape (\\*batch,).
+
+    See Also
+    --------
+    LDMinv : Learns the coefficients.
+    torch.linalg.pinv : The pseudo-inverse by an SVD.
 
     References
     ----------
@@ -118,6 +123,11 @@ class LDMinv(nn.Module):
         Coefficients in double precision, converted to the precision of the matrices.
     history_ : list of float
         Loss at each step of the last `fit`.
+
+    See Also
+    --------
+    d_minv : The same steps without learned coefficients.
+    DSVD : The SVD in the same way.
 
     Notes
     -----
@@ -192,13 +202,13 @@ class LDMinv(nn.Module):
             Optimizer. "sgd" is the paper's: gradient descent on
             ``1 / (2 n K) sum_i sum_k |A_i X_ik A_i - A_i|_F^2``, where ``n`` matrices
             are drawn at each step and the step ``lr`` is halved every 300.
-            "gauss-newton" (ours) minimizes
-            ``1 / 2 sum_k log sum_i |A_i X_ik A_i - A_i|_F^2`` over all matrices ``i``.
-            The logarithm gives weight to the last layers, whose errors are small, and
-            makes the result independent of the scale of the matrices. Each ``t_0`` is
-            used three times, also ``10 %`` smaller and larger, so that the result suits
-            matrices that differ slightly, and ``5e-9 sum (C_kl - 1)^2`` keeps
-            coefficients suitable for single precision.
+            "gauss-newton", which the paper does not have, minimizes ``1 / 2 sum_k log
+            sum_i |A_i X_ik A_i - A_i|_F^2`` over all matrices ``i``. The logarithm
+            gives weight to the last layers, whose errors are small, and makes the
+            result independent of the scale of the matrices. Each ``t_0`` is used three
+            times, also ``10 %`` smaller and larger, so that the result suits matrices
+            that differ slightly, and ``5e-9 sum (C_kl - 1)^2`` keeps coefficients
+            suitable for single precision.
         max_iter : int >= 0, optional
             Maximum number of steps. The default is 1200 for "sgd" and 100, which are
             rarely needed, for "gauss-newton".

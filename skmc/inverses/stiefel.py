@@ -278,6 +278,10 @@ def minimize_on_stiefel(
         If columns of ``U0`` are not orthonormal, ``f(U0)`` or its gradient is not
         finite, or ``max_iter`` or ``tol`` is negative.
 
+    See Also
+    --------
+    DSVD : Unrolls such steps for the SVD.
+
     References
     ----------
     Wen, Yin. A feasible method for optimization with orthogonality constraints (2013),

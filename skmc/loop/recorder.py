@@ -49,6 +49,10 @@ class SpectrumRecorder:
     n_values : int >= 1, default=10
         Maximum number of values; the largest are recorded, in descending order.
 
+    See Also
+    --------
+    skmc.plot.SpectrumDisplay : Plots what it records.
+
     Examples
     --------
     >>> import numpy as np

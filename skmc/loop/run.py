@@ -254,6 +254,11 @@ def solve(
     torch.linalg.LinAlgError
         A decomposition failed, and it is unknown for which of several members. If there
         is a single member, it has diverged instead.
+
+    See Also
+    --------
+    skmc.loop.Solution : What it returns.
+    skmc.solvers.Solver : What it runs.
     """
     run = Run(
         solver, data, tol=tol, stop=stop, callbacks=callbacks, check_every=check_every

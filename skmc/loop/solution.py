@@ -16,7 +16,12 @@ from skmc.solvers import State
 
 
 class Status(StrEnum):
-    """Reason why a solve ended."""
+    """Reason why a solve ended.
+
+    See Also
+    --------
+    solve : Returns the status of each batch member.
+    """
 
     CONVERGED = "converged"
     STOPPED = "stopped"
@@ -86,6 +91,10 @@ class Solution:
         Residual at the last check.
     history : dict
         Recorded values by name, Tensors of shape ``(n_checks, *batch)``.
+
+    See Also
+    --------
+    skmc.solve : Returns it.
     """
 
     outputs: dict[str, Any]

@@ -37,6 +37,11 @@ def crps(draws: ArrayLike, M: Container, cells: ArrayLike | None = None) -> floa
     -------
     float
 
+    See Also
+    --------
+    interval_score : Judges intervals instead of draws.
+    energy_distance : Judges whole rows.
+
     References
     ----------
     Gneiting, Raftery. Strictly proper scoring rules, prediction, and estimation.
@@ -92,6 +97,10 @@ def interval_score(
     ValueError
         ``level`` is not in (0, 1), or an interval ends before it begins.
 
+    See Also
+    --------
+    crps : Judges draws instead of intervals.
+
     Examples
     --------
     >>> from skmc.metrics import interval_score
@@ -136,6 +145,10 @@ def energy_distance(X: Container, M: Container) -> float:
     ValueError
         ``X`` has a missing cell, the numbers of columns differ, or ``M`` has no
         complete row.
+
+    See Also
+    --------
+    crps : Judges single cells.
 
     References
     ----------

@@ -92,6 +92,11 @@ def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     -------
     float
 
+    See Also
+    --------
+    mae : In units of the data.
+    relative_error : Squared errors relative to the matrix.
+
     Examples
     --------
     >>> import numpy as np
@@ -119,6 +124,11 @@ def mae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     Returns
     -------
     float
+
+    See Also
+    --------
+    nmae : Divided by the range.
+    rmse : Weighs large errors more.
     """
     x, m, _ = compared(X, M, cells)
     return float(np.abs(x - m).mean())
@@ -139,6 +149,11 @@ def rmse(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     Returns
     -------
     float
+
+    See Also
+    --------
+    mae : Weighs all errors equally.
+    relative_error : Relative to the matrix.
     """
     x, m, _ = compared(X, M, cells)
     return float(np.sqrt(np.square(x - m).mean()))
@@ -161,6 +176,10 @@ def relative_error(X: Container, M: Container, cells: ArrayLike | None = None) -
     Returns
     -------
     float
+
+    See Also
+    --------
+    nmae : Absolute errors relative to the range.
     """
     x, m, _ = compared(X, M, cells)
     error, norm = np.linalg.norm(x - m), np.linalg.norm(m)
@@ -198,6 +217,11 @@ def psnr(
     Returns
     -------
     float
+
+    See Also
+    --------
+    ssim : Compares structure as people see it.
+    rmse : In units of the data.
     """
     x, m, known = compared(X, M, cells)
     if peak is None:
@@ -230,6 +254,10 @@ def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> floa
     ------
     ImportError
         scikit-image is not installed (``pip install skmc[plot]``).
+
+    See Also
+    --------
+    psnr : The error of single pixels.
     """
     try:
         from skimage.metrics import structural_similarity

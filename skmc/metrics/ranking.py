@@ -120,6 +120,11 @@ def ndcg_at_k(
     float
         Value in [0, 1]; 1 is best.
 
+    See Also
+    --------
+    map_at_k : For gains of 0 and 1.
+    recall_at_k : Without regard to order.
+
     Examples
     --------
     >>> from skmc.metrics import ndcg_at_k
@@ -145,6 +150,10 @@ def recall_at_k(
     -------
     float
         Value in [0, 1]; 1 is best.
+
+    See Also
+    --------
+    ndcg_at_k : Regards the order.
     """
     return _recall(*ranked_gains(X, M, cells), k)
 
@@ -167,6 +176,11 @@ def map_at_k(
     -------
     float
         Value in [0, 1]; 1 is best.
+
+    See Also
+    --------
+    ndcg_at_k : Also for graded gains.
+    recall_at_k : Without regard to order.
     """
     return _map(*ranked_gains(X, M, cells), k)
 
@@ -186,5 +200,9 @@ def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     -------
     float
         Value in [0, 1]; 1 is best.
+
+    See Also
+    --------
+    ndcg_at_k : Weighs the first places more.
     """
     return _auc(*ranked_gains(X, M, cells))

@@ -1,13 +1,10 @@
 """Searches, splitters and comparisons that hold out cells."""
 
-from skmc.model_selection.batch import fit_batch
+from skmc.model_selection.batch import batch_pays, fit_batch
 from skmc.model_selection.comparison import METRICS, compare, predict_cells
 from skmc.model_selection.comparison_display import ComparisonDisplay
 from skmc.model_selection.error_scorer import ErrorScorer
-from skmc.model_selection.folds import Folds
-from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
-from skmc.model_selection.grouping import batch_pays
-from skmc.model_selection.halving import BatchedHalvingSearchCV
+from skmc.model_selection.grid import BatchedGridSearchCV
 from skmc.model_selection.held_out_errors import HeldOutErrors
 from skmc.model_selection.i_score import energy_i_score
 from skmc.model_selection.ranking import RankingScorer
@@ -15,8 +12,6 @@ from skmc.model_selection.splitters import PATTERNS, CellSplit, LeaveLastOut
 
 __all__ = [
     "BatchedGridSearchCV",
-    "BatchedHalvingSearchCV",
-    "BatchedRandomizedSearchCV",
     "CellSplit",
     "ComparisonDisplay",
     "ErrorScorer",

@@ -116,6 +116,11 @@ def compare(
     ImportError
         pandas is not installed.
 
+    See Also
+    --------
+    ComparisonDisplay : Plots the comparison.
+    skmc.AutoCompleter : Combines completers instead of comparing them.
+
     References
     ----------
     Nadeau, Bengio. Inference for the generalization error. Machine Learning 52 (2003).

@@ -23,6 +23,10 @@ class ComparisonDisplay:
         Figure with a panel for each pattern and metric.
     axes_ : ndarray of matplotlib Axes, shape (n_patterns, n_metrics)
         Axes of the panels.
+
+    See Also
+    --------
+    compare : Makes the table to plot.
     """
 
     def __init__(self, table: Any):

@@ -26,6 +26,10 @@ class ErrorScorer:
         Root mean squared error or mean absolute error of the held-out cells, in units
         of the data. Higher scores are better, and 0 is perfect.
 
+    See Also
+    --------
+    RankingScorer : Judges recommendations.
+
     Examples
     --------
     >>> import numpy as np

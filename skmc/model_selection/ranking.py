@@ -59,6 +59,10 @@ class RankingScorer:
     threshold : float or None, default=None
         Smallest value of a relevant held-out cell. None means that all are relevant.
 
+    See Also
+    --------
+    ErrorScorer : Judges predicted values.
+
     Examples
     --------
     >>> import numpy as np

@@ -66,6 +66,11 @@ class CellSplit(CellSplitter):
     random_state : int, RandomState instance or None, default=None
         Source of the random numbers that draw the cells.
 
+    See Also
+    --------
+    LeaveLastOut : Holds out the latest cells.
+    compare : Uses this splitter.
+
     Examples
     --------
     >>> import numpy as np
@@ -159,6 +164,10 @@ class LeaveLastOut(CellSplitter):
     n_splits : int >= 1, default=1
         Number of splits. The second one holds out the cells before those of the first
         one and trains on earlier ones, and so on.
+
+    See Also
+    --------
+    CellSplit : Holds out cells whatever their time.
 
     Examples
     --------

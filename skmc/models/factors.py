@@ -20,6 +20,10 @@ class FactorProduct(nn.Module):
         ``W[0]`` of shape (\*batch, width, n_cols), ..., ``W[L-1]`` of shape
         (\*batch, n_rows, width).
 
+    See Also
+    --------
+    skmc.solvers.Descent : Trains it.
+
     References
     ----------
     Arora, Cohen, Hu, Luo. Implicit regularization in deep matrix factorization.

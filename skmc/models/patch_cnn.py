@@ -102,6 +102,10 @@ def filling_order(mask: Tensor) -> Tensor:
     -------
     int64 Tensor of shape (n_rows, n_cols)
 
+    See Also
+    --------
+    skmc.PatchCNNCompleter : Fills holes in this order.
+
     Examples
     --------
     >>> import torch

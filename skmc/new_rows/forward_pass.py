@@ -49,9 +49,9 @@ class LearnedInputs(ForwardPass):
     where :math:`\tilde x` holds the observed cells and :math:`z` elsewhere, and
     :math:`z_0` is the network's output for zeros. This takes 100 steps of Adam, for
     each row by itself, and the result is :math:`f(\tilde x)`. The method suits networks
-    that are trained with learned missing inputs and never with zeros. It is ours.
-    Without :math:`z_0` the rows of small tables are overfitted. Feeding outputs back as
-    inputs does not help where many cells are missing.
+    that are trained with learned missing inputs and never with zeros. Without
+    :math:`z_0` the rows of small tables are overfitted. Feeding outputs back as inputs
+    does not help where many cells are missing.
 
     Parameters
     ----------

@@ -93,6 +93,11 @@ def effect(
     TypeError
         ``completer`` or ``n_placebos`` is another object.
 
+    See Also
+    --------
+    skmc.SoftImputeCompleter : The default model of the untreated outcome.
+    skmc.SeriesCompleter : Completes series without a treatment.
+
     Notes
     -----
     The interval and the p-value assume that, without the treatment, the errors of the

@@ -70,6 +70,10 @@ class PanelEffect:
     ----------
     figure_, axes_ : matplotlib Figure, ndarray of two matplotlib Axes
         Figure and Axes of the last `plot`.
+
+    See Also
+    --------
+    effect : Makes it.
     """
 
     units: np.ndarray

@@ -36,6 +36,12 @@ def random(
     bool ndarray of shape (n_rows, n_cols)
         True at the cells to hide.
 
+    See Also
+    --------
+    mar : Depends on other cells of the row.
+    mnar : Depends on the cell itself.
+    like_missing : In the pattern of the missing cells.
+
     Examples
     --------
     >>> import numpy as np
@@ -68,6 +74,11 @@ def rows(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    columns : Whole columns.
+    random : Single cells.
     """
     observed, rng = begin(X, fraction, random_state)
     chosen = rng.permutation(len(observed))[: round(fraction * len(observed))]
@@ -93,6 +104,11 @@ def columns(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    rows : Whole rows.
+    random : Single cells.
     """
     return rows(to_cells(X).T, fraction, random_state=random_state).T
 
@@ -124,6 +140,11 @@ def mar(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    mnar : Depends on the cell itself.
+    random : Depends on nothing.
     """
     observed, rng = begin(X, fraction, random_state)
     n_cols = observed.shape[1]
@@ -163,6 +184,11 @@ def mnar(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    mar : Depends on other cells of the row.
+    random : Depends on nothing.
     """
     observed, rng = begin(X, fraction, random_state)
     z = np.where(observed, _standardized(to_cells(X)), 0)
@@ -197,6 +223,11 @@ def per_row(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    row_tail : The last columns of rows.
+    random : Single cells of the whole matrix.
     """
     observed, rng = begin(X, fraction, random_state)
     count = observed.sum(1)

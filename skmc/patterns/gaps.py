@@ -41,6 +41,11 @@ def runs(
     -------
     bool ndarray of shape (n_rows, n_cols)
 
+    See Also
+    --------
+    row_tail : The last columns of rows.
+    columns : Whole columns.
+
     Examples
     --------
     >>> import numpy as np
@@ -81,6 +86,11 @@ def row_tail(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    runs : Gaps of consecutive rows.
+    per_row : A share of each row.
 
     Examples
     --------

@@ -29,6 +29,11 @@ def patch(
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    texture : Cells where another picture is dark.
+    text : Words over the matrix.
     """
     observed = observed_in(X)
     hidden = np.zeros(observed.shape, bool)
@@ -58,6 +63,11 @@ def texture(X: Container, mask_image: ArrayLike) -> np.ndarray:
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    patch : Rectangles.
+    text : Words over the matrix.
     """
     observed, picture = observed_in(X), np.asarray(mask_image)
     if picture.shape != observed.shape:
@@ -90,6 +100,11 @@ def text(
     ------
     ImportError
         Pillow is not installed (``pip install skmc[plot]``).
+
+    See Also
+    --------
+    patch : Rectangles.
+    texture : Cells where another picture is dark.
     """
     try:
         from PIL import Image, ImageDraw, ImageFont

@@ -53,13 +53,17 @@ def like_missing(
     bool ndarray of shape (n_rows, n_cols)
         True at the cells to hide.
 
+    See Also
+    --------
+    random : Single cells, whatever the pattern of the missing ones.
+    skmc.model_selection.CellSplit : Folds in this pattern.
+
     Notes
     -----
     Missing cells count as adjacent if the indicator of missing cells, centered by rows
     and columns, has a correlation of more than ``0.3`` with itself shifted by one row
     or by one column. Columns count as missing together if their indicators have a
-    correlation of more than ``0.3`` and of three standard deviations. Both rules are
-    our own.
+    correlation of more than ``0.3`` and of three standard deviations.
 
     Examples
     --------

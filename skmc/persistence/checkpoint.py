@@ -70,6 +70,10 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
     TypeError
         The state of a solver holds an object that cannot be stored.
 
+    See Also
+    --------
+    save : Stores a fitted completer.
+
     Notes
     -----
     The solves of completers' fits are stored, with solvers of skmc and of your own: a

@@ -34,6 +34,10 @@ def register(class_: type) -> type:
     type
         The same class, so that `register` can decorate it.
 
+    See Also
+    --------
+    save : Writes instances of registered classes.
+
     Examples
     --------
     >>> from dataclasses import dataclass

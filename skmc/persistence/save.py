@@ -34,6 +34,11 @@ def save(completer: Completer, path: str | os.PathLike) -> None:
         ``completer`` is not a completer, or it has an attribute that cannot be stored,
         such as a function.
 
+    See Also
+    --------
+    load : Reads the file.
+    checkpoint : Makes a long fit resumable.
+
     Notes
     -----
     Completers, terms, models, solvers and states that you derive from the base classes
@@ -91,6 +96,10 @@ def load(path: str | os.PathLike) -> Completer:
     skmc.persistence.StorageError
         A `ValueError`: the file is truncated, differs from its checksum, has a newer
         format, holds something else, or names a class that has not been imported.
+
+    See Also
+    --------
+    save : Writes the file.
     """
     completer = files.read(path, "completer", device="cpu")
     if not isinstance(completer, COMPLETERS):

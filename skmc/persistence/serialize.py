@@ -27,7 +27,12 @@ HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 
 
 class StorageError(ValueError):
-    """A file cannot be read; the message gives the reason."""
+    """A file cannot be read; the message gives the reason.
+
+    See Also
+    --------
+    load : Raises it.
+    """
 
 
 class Packer:

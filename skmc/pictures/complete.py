@@ -75,6 +75,11 @@ def complete(
         As in `as_matrix`; or ``block`` is not a whole number of at least 1; or there is
         no ``mask``, and no pixel is missing.
 
+    See Also
+    --------
+    estimate : Estimates the time before you start.
+    skmc.NonlocalCompleter : The default method.
+
     Examples
     --------
     >>> import numpy as np
@@ -133,6 +138,10 @@ class Estimate:
         Time of a crop of 96 x 96 pixels, times the ratio of the pixels of all blocks.
     memory : int
         Bytes in addition to those of the process; measured for `NonlocalCompleter`.
+
+    See Also
+    --------
+    estimate : Makes it.
     """
 
     n_fits: int
@@ -161,6 +170,10 @@ def estimate(
     Returns
     -------
     Estimate
+
+    See Also
+    --------
+    complete : Completes the picture.
 
     Examples
     --------

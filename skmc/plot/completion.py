@@ -53,6 +53,10 @@ class CompletionDisplay:
     images_ : dict of str to matplotlib AxesImage
         Image of each panel, by name.
 
+    See Also
+    --------
+    HistoryDisplay : The course of the fit.
+
     Examples
     --------
     >>> import matplotlib

@@ -38,6 +38,10 @@ class HistoryDisplay:
     lines_ : dict of str to matplotlib Line2D
         Line of each key.
 
+    See Also
+    --------
+    SpectrumDisplay : Singular values during the fit.
+
     Examples
     --------
     >>> import matplotlib

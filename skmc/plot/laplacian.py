@@ -54,6 +54,10 @@ class LaplacianDisplay:
     images_ : dict of str to matplotlib AxesImage
         Image of each Laplacian, by the kind of its items.
 
+    See Also
+    --------
+    skmc.AIRCompleter : Learns Laplacians.
+
     Examples
     --------
     >>> import matplotlib

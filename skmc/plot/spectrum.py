@@ -38,6 +38,10 @@ class SpectrumDisplay:
     lines_ : dict of str to matplotlib Line2D
         Line of each spectrum, by its label.
 
+    See Also
+    --------
+    skmc.loop.SpectrumRecorder : Records singular values during a fit.
+
     Examples
     --------
     >>> import matplotlib

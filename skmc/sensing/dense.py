@@ -20,6 +20,11 @@ class DenseMeasurements(Measurements):
     A : Tensor or array of shape (n, n_rows, n_cols)
         Matrices ``A_i``.
 
+    See Also
+    --------
+    CellMeasurements : Single cells.
+    RankOneMeasurements : Matrices of rank one.
+
     Examples
     --------
     >>> import torch

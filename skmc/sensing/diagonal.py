@@ -25,6 +25,11 @@ class DiagonalMeasurements(Measurements):
     Psi : Tensor or array of shape (n_cols, k)
         Right singular vectors: orthonormal columns.
 
+    See Also
+    --------
+    RankOneMeasurements : Matrices of rank one.
+    DenseMeasurements : Arbitrary matrices.
+
     Examples
     --------
     >>> import torch

@@ -33,7 +33,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
     mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` cover all directions
-    evenly. ``init_scale`` is in these units. This scaling is ours.
+    evenly. ``init_scale`` is in these units.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     init_scale : float > 0 or None, default=None
         Initial value on the factors' diagonals. The smaller it is, the lower the
         rank and the longer the way from zero. None is 1e-4, as in the paper, for up to
-        two factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: the flow stays at
-        low ranks for a time proportional to ``init_scale ** (2 - depth)``.
+        two factors and ``1e-2 ** (1 / (depth - 2))`` for more: the flow stays at low
+        ranks for a time proportional to ``init_scale ** (2 - depth)``.
 
     Attributes
     ----------
@@ -76,6 +76,11 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
+
+    See Also
+    --------
+    SpectralSensingRegressor : Activations of singular values.
+    NuclearSensingRegressor : A convex problem.
 
     References
     ----------

@@ -40,6 +40,10 @@ class LinearSensingRegressor(BaseSensingRegressor):
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
 
+    See Also
+    --------
+    NuclearSensingRegressor : Low rank by a penalty.
+
     Examples
     --------
     >>> import numpy as np

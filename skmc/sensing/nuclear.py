@@ -87,6 +87,11 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
 
+    See Also
+    --------
+    FactorizedSensingRegressor : Low rank without a weight to choose.
+    SpectralSensingRegressor : Low rank without a weight to choose.
+
     References
     ----------
     Recht, Fazel, Parrilo. Guaranteed minimum-rank solutions of linear matrix equations

@@ -23,6 +23,10 @@ class RankOneMeasurements(Measurements):
     b : Tensor or array of shape (n, n_cols)
         Right vectors.
 
+    See Also
+    --------
+    DenseMeasurements : Arbitrary matrices.
+
     Examples
     --------
     >>> import torch

@@ -23,6 +23,10 @@ class CellMeasurements(Measurements):
     matrix_shape : tuple of int
         Shape of the matrix, ``(n_rows, n_cols)``.
 
+    See Also
+    --------
+    DenseMeasurements : Arbitrary matrices.
+
     Examples
     --------
     >>> import torch

@@ -33,7 +33,7 @@ class SpectralSensingRegressor(FlowSensingRegressor):
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
     mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` cover all directions
-    evenly. This scaling is ours; the paper's matrices have norm one.
+    evenly; the paper's matrices have norm one.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         layer applies ``Gamma`` again. ``X`` is the sum over the last layer.
     activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
         Function ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The
-        sigmoid is shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the
-        matrix ``Gamma`` would jump where a singular value vanishes.
+        sigmoid is shifted to vanish at zero: with ``gamma(0) > 0`` the matrix ``Gamma``
+        would jump where a singular value vanishes.
     shape : tuple of int or None, default=None
         Shape ``(n_rows, n_cols)``, required if measurements are given as flat rows.
         Without it the matrix has a single row, (1, n_features). Three-dimensional
@@ -63,8 +63,8 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
         "spectral": ``X`` starts near 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
-        ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
-        uniform between 0 and 1.
+        ``V_k`` along its singular vectors. In both, ``alpha`` is uniform between 0 and
+        1.
     width : int >= 1 or None, default=None
         Number of columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``,
         which is also the maximum for "spectral".
@@ -85,6 +85,11 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
         Names of the cells, if flat rows have names.
+
+    See Also
+    --------
+    skmc.SNNCompleter : The same model for observed cells.
+    FactorizedSensingRegressor : A product of factors.
 
     References
     ----------

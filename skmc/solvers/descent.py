@@ -114,6 +114,11 @@ class Descent(ParametricSolver[Observed, DescentState]):
         a learned regularizer must continue to fade while the model settles.
     penalties : mapping of str to Term
         Penalties ``R_j`` by the names of the model's parameters.
+
+    See Also
+    --------
+    ParametricSolver : Its base class.
+    skmc.terms.Term : Terms of the objective.
     """
 
     model: nn.Module

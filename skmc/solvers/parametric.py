@@ -22,6 +22,11 @@ class ParametricSolver(Solver[D, S]):
         Initial parameters.
     remember : bool
         Whether the outputs include "parameters", for the next `start`.
+
+    See Also
+    --------
+    Solver : Its base class.
+    Descent : Adam on a sum of terms.
     """
 
     start: Sequence[Tensor] | None = None

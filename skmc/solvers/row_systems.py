@@ -10,9 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -28,7 +26,6 @@ LARGE = 2**26
 ROUND = 1e-4
 
 Panel = tuple[SparseValues, slice]
-_known: WeakKeyDictionary[SparseValues, tuple[int, list[Panel]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,26 +319,4 @@ def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:
     if n_panels <= 1 or columns.device.type != "cpu":
         return [(data, slice(None))]
     width = math.ceil(len(columns) / n_panels)
-    known, panels = _known.get(data, (0, []))
-    if known != width:
-        panels = _divide(data, width)
-        _known[data] = width, panels
-    return panels
-
-
-def _divide(data: SparseValues, width: int) -> list[Panel]:
-    place = data.cols // width
-    # Sorting small integers is a radix sort.
-    order = np.argsort(place.numpy().astype(np.uint16), kind="stable")
-    parts = torch.from_numpy(order).split(place.bincount().tolist())
-    panels = []
-    for k, cells in enumerate(parts):
-        panel = SparseValues(
-            data.rows[cells],
-            data.cols[cells] - k * width,
-            data.values[cells],
-            (data.shape[0], min(width, data.shape[1] - k * width)),
-            None if data.weights is None else data.weights[cells],
-        )
-        panels.append((panel, slice(k * width, (k + 1) * width)))
-    return panels
+    return data.panels(width)

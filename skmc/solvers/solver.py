@@ -24,6 +24,10 @@ class State:
     ----------
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
+
+    See Also
+    --------
+    Solver : Makes and updates it.
     """
 
     objective: Tensor  # (*batch,), the objective at X
@@ -37,6 +41,11 @@ class Solver(ABC, Generic[D, S]):
     """Hyper-parameters of a method; a `State` holds the iterate.
 
     ``data`` is an `Observed`, or a `SparseObserved` if the solver says so.
+
+    See Also
+    --------
+    skmc.solve : Runs it.
+    State : Holds the iterate.
     """
 
     # Main kind of operation in a step, from which the loop chooses the number of

@@ -29,6 +29,10 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Another number that marks missing cells, in addition to those that the
         container marks.
 
+    See Also
+    --------
+    sklearn.pipeline.make_pipeline : Makes a pipeline, of which this is the first step.
+
     Examples
     --------
     >>> import numpy as np

@@ -27,6 +27,10 @@ def graph_laplacian(adjacency: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape (\\*batch, k, k)
+
+    See Also
+    --------
+    DirichletEnergy : The energy of a Laplacian.
     """
     return torch.diag_embed(adjacency.sum(-1)) - adjacency
 
@@ -50,6 +54,11 @@ class DirichletEnergy(Term):
         Transform of the matrix into the items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
         Weight ``lambda``, non-negative.
+
+    See Also
+    --------
+    AdaptiveDirichletEnergy : Learns the Laplacian.
+    graph_laplacian : Makes a Laplacian from an adjacency matrix.
     """
 
     L: Tensor
@@ -276,6 +285,10 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
         learns. The others use its Laplacian, although ``W`` has changed since (the term
         `lags`), and do not change the gradient of ``W``. This saves the products with
         the Gram matrix.
+
+    See Also
+    --------
+    DirichletEnergy : For a fixed Laplacian.
 
     Notes
     -----

@@ -43,6 +43,11 @@ class L1Norm(Weighted):
     weight : float or Tensor of shape (\*batch,)
         Weight ``lambda``, non-negative.
 
+    See Also
+    --------
+    SquaredNorm : Squares instead of absolute values.
+    NuclearNorm : Absolute values of singular values.
+
     Notes
     -----
     `value_and_grad` returns the subgradient that is zero at zero. `prox` is soft
@@ -71,6 +76,10 @@ class SquaredNorm(Weighted):
     ----------
     weight : float or Tensor of shape (\*batch,)
         Weight ``lambda``, non-negative.
+
+    See Also
+    --------
+    L1Norm : Absolute values instead of squares.
     """
 
     def forward(self, X: Tensor) -> Tensor:
@@ -94,6 +103,11 @@ class NuclearNorm(Weighted):
     ----------
     weight : float or Tensor of shape (\*batch,)
         Weight ``lambda``, non-negative.
+
+    See Also
+    --------
+    L1Norm : Of the cells instead of singular values.
+    skmc.SoftImputeCompleter : Completion with this penalty.
 
     Notes
     -----
@@ -128,6 +142,10 @@ class Box(Term):
     bound : float > 0
         Largest absolute value allowed.
 
+    See Also
+    --------
+    L1Norm : Has a proximal operator, too.
+
     Notes
     -----
     `prox` is the nearest point of the box, whatever the step.
@@ -161,6 +179,10 @@ class TotalVariation(Term):
     ----------
     row_weight, col_weight : float or Tensor of shape (\*batch,), default=1.0
         Weights ``lambda_r`` and ``lambda_c``, non-negative.
+
+    See Also
+    --------
+    DirichletEnergy : Squares of differences along a graph.
 
     Notes
     -----

@@ -31,6 +31,10 @@ class SquaredError(Term):
     ----------
     data : Observed
         Observed cells of ``M`` with their weights.
+
+    See Also
+    --------
+    SquaredNorm : Without data.
     """
 
     def __init__(self, data: Observed):
@@ -139,6 +143,10 @@ class Sum(Term):
     ----------
     terms : iterable of Term
         Terms to add, at least one.
+
+    See Also
+    --------
+    Term : What it adds.
     """
 
     def __init__(self, terms: Iterable[Term]):

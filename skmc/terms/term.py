@@ -57,6 +57,11 @@ class Term(nn.Module):
     In a batch, members have their own weights and parameters. A term declares them with
     `add_weight` or `batched` when it stores them. Then they are selected when members
     are removed from the batch.
+
+    See Also
+    --------
+    Sum : Adds terms.
+    skmc.solvers.Descent : Minimizes a sum of terms.
     """
 
     every: int = 1

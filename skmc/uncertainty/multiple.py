@@ -71,8 +71,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     ----------
     completer : completer
         Completer to fit. Only its ``random_state`` differs between draws. If a batch
-        saves time (see `skmc.model_selection.batch_pays`), all draws are fitted in one,
-        otherwise separately.
+        saves time, all draws are fitted in one, otherwise separately.
     n_draws : int >= 2, default=20
         Number of completions. With fewer than 20, there are half as many parts.
     pattern : str, default="like_missing"
@@ -101,11 +100,16 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     scores_ : ndarray
         ``|x - m| / sqrt(c v + sigma^2)`` at left-out cells, in ascending order.
 
+    See Also
+    --------
+    skmc.ChainedCompleter : Draws without repeated fits.
+    pool : Combines estimates of several draws.
+
     References
     ----------
     Efron. Missing data, imputation, and the bootstrap. JASA 89 (1994). -- Lei, G'Sell,
     Rinaldo, Tibshirani, Wasserman. Distribution-free predictive inference for
-    regression. JASA 113 (2018). The combination is our own.
+    regression. JASA 113 (2018). This package combines them.
 
     Examples
     --------
@@ -167,7 +171,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         parts = [np.where(out, np.nan, cells) for out in left_out]
         found = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
-            if source is None and batch_pays(draws, cells.shape):
+            if source is None and batch_pays(draws, cells):
                 found = [fitted.reconstruction_ for fitted in fit_batch(draws, parts)]
             else:
                 workers = Parallel(n_jobs=self.n_jobs, return_as="generator")

@@ -21,6 +21,10 @@ class Pooled(NamedTuple):
         Degrees of freedom of the t distribution of the pooled estimate.
     missing_information : float or ndarray
         Share of the information that is missing.
+
+    See Also
+    --------
+    pool : Makes it.
     """
 
     estimate: Any
@@ -65,6 +69,11 @@ def pool(
     Pooled
         ``estimate``, ``std_error``, ``dof``, ``missing_information``, each in the shape
         of one estimate.
+
+    See Also
+    --------
+    MultipleCompletion : Draws from any completer.
+    skmc.ChainedCompleter : Draws for tables.
 
     References
     ----------

@@ -306,7 +306,7 @@ def chosen(completer, shape, seed):
     data = observed(shape)
     split = partial(data.split, 0.1, seed, completer._drawn)
     attempts = Trials(split, Randomness.of([seed]))
-    return completer._choose(data, attempts)["patch_size"]
+    return completer._choose(data, attempts).params["patch_size"]
 
 
 def test_the_search_walks_to_the_best_side(monkeypatch):

@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from skmc import AutoCompleter, Entries, patterns
 from skmc.checks import check_completer
-from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, fit_batch
+from skmc.model_selection import BatchedGridSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
 pytestmark = pytest.mark.slow
@@ -83,10 +83,6 @@ def test_searches_batch_it_without_warnings(cls, X):
         expected.cv_results_["mean_test_score"],
         rtol=1e-5,
     )
-    halving = BatchedHalvingSearchCV(quick(cls), GRID, cv=FOLDS, min_resources=10)
-    assert halving.fit(Entries(X)).best_params_ in [
-        {"lambda_bending": weight} for weight in GRID["lambda_bending"]
-    ]
 
 
 def test_converged_members_are_removed_from_the_batch(X):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,7 +20,6 @@ from skmc.cells import SparseObserved
 from skmc.completers.soft_impute import SoftImpute
 from skmc.loop import Status
 from skmc.model_selection import fit_batch
-from skmc.model_selection.batch import BatchedFit, Member
 from skmc.solvers.narrowing import modules_in
 
 pytestmark = pytest.mark.filterwarnings(
@@ -152,54 +149,32 @@ def test_batches_are_validated_like_fits():
         fit_batch(stopping, [X, diagonal])
 
 
-def three(cls, **params):
+def three(cls, which=(0, 1, 2), **params):
+    """The solve of fits with three seeds, before its first step."""
     X = low_rank(20, 15, rank=3)
     params = {**GIVEN, "early_stopping": False, "max_iter": 100, "tol": 0, **params}
-    return [
-        Member(make(cls, **params).set_params(random_state=seed), X, f"seed {seed}")
-        for seed in range(3)
-    ]
-
-
-def reconstructions(batch):
-    return [solution.X for _, solution in batch.solutions()]
-
-
-@pytest.mark.parametrize("cls", BATCHED)
-def test_a_batch_continues_in_another_process(cls, device):
-    """A worker process gets it by pickle, and drops some members."""
-    straight, moved = (BatchedFit(three(cls, device=device)) for _ in range(2))
-    straight.run.advance(100)
-    moved.run.advance(50)
-    moved.keep_only({"seed 0", "seed 2"})
-    assert [m.label for m in moved.members.values()] == ["seed 0", "seed 2"]
-    assert moved.run.answers.running.tolist() == [True, True]
-    moved = pickle.loads(pickle.dumps(moved))
-    (moved,) = moved.advance(100)
-    first, _, last = reconstructions(straight)
-    for a, b in zip(reconstructions(moved), [first, last], strict=True):
-        torch.testing.assert_close(a, b, atol=1e-9, rtol=0)
+    members = [make(cls, **params).set_params(random_state=seed) for seed in which]
+    prepared = [member.batch_prepare(X) for member in members]
+    return members[0].batch_run(members, prepared, which)
 
 
 @pytest.mark.parametrize("cls", BATCHED)
 def test_finished_members_are_removed(cls, device):
     """The other members are not affected, and the history has NaN for dropped ones."""
-    together = BatchedFit(three(cls, device=device))
-    alone = BatchedFit(three(cls, device=device)[1:2])
-    together.run.stop = [Second(device)]
-    together.run.advance(100)
-    alone.run.advance(100)
-    assert together.run.answers.members.tolist() == [1]
-    solution = together.run.solution()
+    together = three(cls, device=device)
+    alone = three(cls, [1], device=device)
+    together.stop = [Second(device)]
+    together.advance(100)
+    alone.advance(100)
+    assert together.answers.members.tolist() == [1]
+    solution = together.solution()
     assert solution.n_iter.tolist() == [25, 100, 25]
     assert solution.status == [Status.STOPPED, Status.MAX_ITER, Status.STOPPED]
-    torch.testing.assert_close(
-        solution.X[1], alone.run.solution().X[0], atol=1e-9, rtol=0
-    )
-    early = BatchedFit(three(cls, device=device))
-    early.run.advance(25)
-    torch.testing.assert_close(solution.X[[0, 2]], early.run.solution().X[[0, 2]])
-    expected = alone.run.solution().history["objective"][:, 0]
+    torch.testing.assert_close(solution.X[1], alone.solution().X[0], atol=1e-9, rtol=0)
+    early = three(cls, device=device)
+    early.advance(25)
+    torch.testing.assert_close(solution.X[[0, 2]], early.solution().X[[0, 2]])
+    expected = alone.solution().history["objective"][:, 0]
     objective = solution.history["objective"]
     torch.testing.assert_close(objective[:, 1], expected)
     assert objective.isnan().tolist() == [[False] * 3] + [[True, False, True]] * 3
@@ -208,18 +183,18 @@ def test_finished_members_are_removed(cls, device):
 @pytest.mark.parametrize("cls", [c for c in BATCHED if c is not SNNCompleter])
 def test_a_member_that_diverges_does_not_affect_the_others(cls, device):
     """Its result is the best previous iterate."""
-    batch, early, alone = (BatchedFit(three(cls, device=device)) for _ in range(3))
-    early.run.advance(25)
-    alone.run.advance(100)
-    batch.run.advance(25)
-    for module in modules_in(list(vars(batch.run.state).values()))[:1]:
+    batch, early, alone = (three(cls, device=device) for _ in range(3))
+    early.advance(25)
+    alone.advance(100)
+    batch.advance(25)
+    for module in modules_in(list(vars(batch.state).values()))[:1]:
         next(module.parameters()).data[1] = torch.nan
-    batch.run.advance(100)
-    solution = batch.run.solution()
+    batch.advance(100)
+    solution = batch.solution()
     last = Status.MAX_ITER
     assert solution.status == [last, Status.DIVERGED, last]
-    expected = alone.run.solution().X.clone()
-    expected[1] = early.run.solution().X[1]
+    expected = alone.solution().X.clone()
+    expected[1] = early.solution().X[1]
     torch.testing.assert_close(solution.X, expected, atol=1e-9, rtol=0)
 
 

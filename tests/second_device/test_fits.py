@@ -50,7 +50,7 @@ from skmc import (
 from skmc.base import IterativeCompleter
 from skmc.checks import completer_checks
 from skmc.loop import SpectrumRecorder
-from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, fit_batch
+from skmc.model_selection import BatchedGridSearchCV, fit_batch
 from skmc.persistence import checkpoint, files, load, save
 from skmc.uncertainty import MultipleCompletion
 
@@ -212,10 +212,9 @@ def batch(new, X):
 def search(new, X):
     name = new().completer_tags.batched[0]
     folds = KFold(2, shuffle=True, random_state=0)
-    for kind, more in ((BatchedGridSearchCV, {}), (BatchedHalvingSearchCV, RESOURCES)):
-        found = kind(new(rank=2, max_iter=20), {name: [1, 2]}, cv=folds, **more).fit(X)
-        yield found.cv_results_["mean_test_score"]
-        yield found.best_estimator_.transform(X)
+    found = BatchedGridSearchCV(new(rank=2, max_iter=20), {name: [1, 2]}, cv=folds)
+    yield found.fit(X).cv_results_["mean_test_score"]
+    yield found.best_estimator_.transform(X)
 
 
 class Killed(BaseException):
@@ -255,7 +254,6 @@ def stored(new, X):
 SIDE = {"candidates": ["means", "Factorization"], "max_time": 1e6}
 SIDE |= {"rank": 2, "lambda_ridge": 0.1}
 GRAPHS = {"lambda_row": 1.0, "lambda_col": 1.0, "regularizer": "dirichlet"}
-RESOURCES = {"min_resources": 10}
 
 
 TOLERANCES = {

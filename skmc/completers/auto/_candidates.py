@@ -199,6 +199,11 @@ def candidates_for(
         Unfitted completers and imputers of scikit-learn, by the names that
         ``leaderboard_`` of `AutoCompleter` shows; there is at least one.
 
+    See Also
+    --------
+    skmc.AutoCompleter : Tries these candidates.
+    skmc.model_selection.compare : Compares them.
+
     Examples
     --------
     >>> import numpy as np

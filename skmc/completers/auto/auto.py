@@ -65,56 +65,30 @@ Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 class AutoCompleter(Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
-    The observed cells are divided into eight parts, in the pattern of the missing ones
-    (`skmc.patterns.parts_like_missing`). Candidates predict a part from the other
-    cells. The completion is
+    About twenty completers predict observed cells that were held out in the pattern of
+    the missing ones. The completion is their weighted mean,
 
     .. math::
 
         X_{ij} = \sum_k w_{jk} X^{(k)}_{ij}, \qquad w_{jk} \ge 0, \quad
         \sum_k w_{jk} = 1,
 
-    where the weights of column j minimize the squared error of the predictions in this
-    column, plus ``a`` times the *mean* squared error in all columns. ``a``, the number
-    of cells that the other columns count as, decreases from infinity over 1000, 300,
-    100 and 30 to 10, until the error rises on rows that were left out of the weights.
-
-    In a table, the candidates' scores of a category are replaced by the nearest
-    probabilities. The weights of a category maximize the log score of the mixed
-    probabilities of its held-out cells, plus ``a`` cells of the weights that all
-    categories share. The mixture is calibrated: the ratios of its probabilities to the
-    shares of the categories are raised to a power, and the shares are mixed in, as the
-    log score demands.
-
-    Candidates predict the first part in order of price, the estimated seconds of a fit.
-    If missing cells reduce the cost of a method, as of factorizations of ratings, its
-    price is less by the same factor once more. Scouts, whose fit takes at most a
-    quarter of a second, are always tried, others as long as the prices add up to at
-    most 5 seconds. The dear ones of low rank or for pictures are preceded by cheap ones
-    that find the same structure: most of them are not tried unless these have a weight
-    of .2 or more, and those for pictures are then tried at any price. Then candidates
-    with a weight below .02 are dropped, and the others predict one more part, until
-    four parts are predicted or all prices add up to 7 seconds, or until more cells
-    would not improve the weights: when the error of the stack on left-out rows is
-    within a hundredth of the error on the other rows. With fewer than 500 observed
-    cells, these seconds are less, in proportion to their square; with ``max_time``
-    above 70, they are more: a tenth of it.
-
-    A candidate is fitted again for each part, without the cells of this part; ensembles
-    and chains then have fewer trees and draws. Finally, the members of the stack are
-    fitted to all cells.
+    with weights for each column j that minimize the error of the held-out cells. In a
+    table, the probabilities of categories are combined in the same way. Most tables
+    take a few seconds; see ``max_time``. `leaderboard_` lists the candidates with their
+    errors, and `verdict_` says in words what was chosen.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        Candidates. "auto" tries those that the order above reaches: column means,
-        `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`, `IALMCompleter`,
-        `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`,
-        `GaussianCompleter` with both marginals, `BayesianFactorizationCompleter` with
-        and without ``implicit``, `FactorizationCompleter`, `TreesCompleter` with both
-        ensembles, with a linear model and in a chain, `ChainedCompleter`,
-        `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
-        `BiharmonicCompleter`, and
+        Candidates. "auto" tries those for which there is time, see Notes, of: column
+        means, `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`,
+        `IALMCompleter`, `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`,
+        `AIRCompleter`, `GaussianCompleter` with both marginals,
+        `BayesianFactorizationCompleter` with and without ``implicit``,
+        `FactorizationCompleter`, `TreesCompleter` with both ensembles, with a linear
+        model and in a chain, `ChainedCompleter`, `DMFCompleter` with total variation,
+        `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter`, and
         `sklearn.impute.IterativeImputer` with trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
@@ -122,18 +96,11 @@ class AutoCompleter(Samples, TakesBounds):
         ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
         All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds, including reading and completing; None sets none, and all
-        candidates are tried. Most tables take far less than the default. A candidate of
-        "auto" is skipped if there is no time for its fit and for its last fit, or for
-        that of the best so far if it takes longer. Times of fits are estimated from the
-        shape and the number of observed cells, corrected by the times measured so far.
-        Up to a tenth of ``max_time`` is spent on candidates that seem up to three times
-        too slow: they are fitted to at most an eighth of the rows, and tried if the
-        estimate corrected by this time allows. A fit that takes longer than estimated
-        ends when the time has passed, if its class has ``max_time``.
-        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
-        third of its estimated time is left. Members of the stack without time for a
-        final fit keep an earlier one, to fewer cells.
+        Time limit in seconds, including reading and completing. Most tables take far
+        less than the default. Candidates for which there is no time are skipped, and
+        listed in ``leaderboard_``. With more than 70 seconds, more candidates are
+        tried: try 300 for a large matrix. None sets no limit, and all candidates are
+        tried.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -204,8 +171,56 @@ class AutoCompleter(Samples, TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    MixedCompleter : Tables with categories and dates; uses this class by default.
+    skmc.model_selection.compare : Compares completers instead of combining them.
+    SeriesCompleter : Rows are times.
+
     Notes
     -----
+    The observed cells are divided into eight parts
+    (`skmc.patterns.parts_like_missing`). The weights of column j minimize the squared
+    error of the predictions in this column, plus a number of cells times the *mean*
+    squared error in all columns. This number is chosen from infinity, 1000, 300, 100,
+    30 and 10 on rows that were left out of the weights: small tables share the weights
+    of all columns, and large ones have weights of their own in each.
+
+    In a table, the candidates' scores of a category are replaced by the nearest
+    probabilities. The weights of a category maximize the log score of the mixed
+    probabilities of its held-out cells, drawn towards weights that all categories
+    share. The mixture is calibrated: the ratios of its probabilities to the shares of
+    the categories are raised to a power, and the shares are mixed in, as the log score
+    demands.
+
+    Candidates predict the first part in the order of the estimated seconds of a fit.
+    (Where missing cells make a method cheaper, as factorizations of ratings, it comes
+    earlier.) Candidates that take at most a quarter of a second are always tried,
+    others as long as the estimates add up to at most 5 seconds. Expensive ones of low
+    rank or for pictures are tried only if cheap ones that find the same structure have
+    a weight of .2 or more; those for pictures then at any cost. Candidates with a
+    weight below .02 are dropped. The others predict one more part, until four parts are
+    predicted or the estimates add up to 7 seconds, or until the error of the stack on
+    left-out rows is within a hundredth of that on the other rows, so that more cells
+    would not improve the weights. With fewer than 500 observed cells, these seconds are
+    less, in proportion to their square; with ``max_time`` above 70, they are more: a
+    tenth of it.
+
+    A candidate is fitted again for each part, without the cells of this part; ensembles
+    and chains then have fewer trees and draws. Finally, the members of the stack are
+    fitted to all cells.
+
+    A candidate is skipped if there is no time for its fit and for its last fit, or for
+    that of the best so far if it takes longer. Times of fits are estimated from the
+    shape and the number of observed cells, corrected by the times measured so far. Up
+    to a tenth of ``max_time`` is spent on candidates that seem up to three times too
+    slow: they are fitted to at most an eighth of the rows, and tried if the estimate
+    corrected by this time allows. A fit that takes longer than estimated ends when the
+    time has passed, if its class has ``max_time``. `BayesianFactorizationCompleter`,
+    which then averages fewer draws, is tried if a third of its estimated time is left.
+    Members of the stack without time for a final fit keep an earlier one, to fewer
+    cells.
+
     ``scaling="auto"`` of a candidate becomes that of the stack.
 
     Rows and columns without an observed cell have no held-out cells either. If features
@@ -219,18 +234,18 @@ class AutoCompleter(Samples, TakesBounds):
     with the least weight per second first. The matrix is made dense, and each member
     stores what its class documents.
 
-    Prices are estimates, so the candidates that are tried depend on the clock only if
-    ``max_time`` is short.
-    After an interruption the best result so far is kept. `skmc.persistence.save` stores
-    the completer unless estimators of scikit-learn are among the members; pickle always
-    does.
+    The candidates that are tried depend on estimated times, and on the clock only if
+    ``max_time`` is short. After an interruption the best result so far is kept.
+    `skmc.persistence.save` stores the completer unless estimators of scikit-learn are
+    among the members; pickle always does.
+
+    This implementation adds weights by column, and the order of the fits.
 
     References
     ----------
     Wolpert. Stacked generalization. Neural Networks 5 (1992). -- Breiman. Stacked
     regressions. Machine Learning 24 (1996). -- van der Laan, Polley, Hubbard. Super
-    learner. Statistical Applications in Genetics and Molecular Biology 6 (2007). The
-    weights by column and the order of the fits are ours.
+    learner. Statistical Applications in Genetics and Molecular Biology 6 (2007).
 
     Examples
     --------

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     IterativeCompleter,
     RowModels,
@@ -52,9 +53,10 @@ class BayesianFactorizationCompleter(
     `skmc.completers.bayesian.gibbs.Gibbs` states the priors. The completion is the
     average over the draws of each row's expectation given the columns. It is more
     accurate than that of `FactorizationCompleter` and takes longer. `predict_std`
-    returns the standard deviation of each cell, `predict_entries_std` those of single
-    cells, and `sample` draws rows. `fit` takes features and graphs of rows and columns,
-    and rows or columns without an observed cell are predicted from them.
+    returns the standard deviation of every cell of a matrix, `predict_entries_std` that
+    of the cells that you name, and `sample` draws rows. `fit` takes features and graphs
+    of rows and columns, and rows or columns without an observed cell are predicted from
+    them.
 
     Parameters
     ----------
@@ -130,6 +132,12 @@ class BayesianFactorizationCompleter(
         Names of the columns, if the input has names.
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
+
+    See Also
+    --------
+    FactorizationCompleter : The same model fitted once; faster, with weights to choose.
+    GaussianCompleter : Uncertainty of cells in tables.
+    skmc.uncertainty.MultipleCompletion : Uncertainty for any completer.
 
     Notes
     -----
@@ -215,10 +223,10 @@ class BayesianFactorizationCompleter(
         """Number of all draws, including the burn-in."""
         return self.n_burn_in + self.n_draws
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         if self.rank is None:
-            return {"rank": min(RANK, *data.shape)}
-        return {"rank": checked_rank(self.rank, data.shape, "None")}
+            return Choice({"rank": min(RANK, *data.shape)})
+        return Choice({"rank": checked_rank(self.rank, data.shape, "None")})
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness

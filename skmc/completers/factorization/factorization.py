@@ -10,12 +10,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    Choice,
     CompleterTags,
     FittedFactors,
     IterativeCompleter,
@@ -24,15 +26,23 @@ from skmc.base import (
     TakesFeatures,
     Trials,
 )
-from skmc.blocks import BlockObserved
-from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
+from skmc.blocks import BlockObserved, StoredCells
+from skmc.cells import (
+    Cells,
+    Container,
+    Given,
+    Priors,
+    Scaling,
+    SparseObserved,
+    preferences,
+)
 from skmc.compatibility import Interval
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.completers.factorization.als import ALS
-from skmc.completers.factorization.more import with_more
-from skmc.linalg import LowRank, Randomness, partial_svd
+from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
+from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
 
@@ -83,22 +93,18 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of columns of ``U`` and ``V``. "auto" tries 16, 32, 64 while the error on
-        a held-out tenth of the observed cells falls, then 8, 4, 2, 1, and last the
-        ranks halfway between the best one and its neighbors. With side information, it
-        tries all of these.
+        Number of columns of ``U`` and ``V``. More columns can describe more, and take
+        more time. "auto" chooses from 1 to 64 on held-out cells, see Notes.
     lambda_ridge : float > 0 or "auto", default="auto"
-        Weight :math:`\lambda`. Values to try: .01, .03, .1, .3 (relative to data of
-        variance 1 and, with ``per_cell``, to the cells of the row or column). "auto"
-        tries .32, .16, .08, ... on the same held-out cells, at rank 16 if ``rank`` is
-        also "auto", and last smaller or larger ones by factors of 1.41 at the chosen
-        rank. Each trial takes four sweeps from the factors of the one before. With side
-        information, it tries .32, .224, .157, ..., ten sweeps each from random factors.
+        Weight :math:`\lambda`. Larger values shrink the factors more; rows with few
+        cells need that. Values to try: .01, .03, .1, .3 (relative to data of variance 1
+        and, with ``per_cell``, to the cells of the row or column). "auto" chooses on
+        held-out cells, see Notes.
     lambda_side : float > 0 or "auto", default="auto"
         Weight of the side information about rows and columns, see Notes; without it,
-        the weight has no effect. "auto" tries :math:`\lambda` times the mean number of
-        cells of a row times 10, 3, 1, ... .003 on the same held-out cells. Values to
-        try: .01, .1, 1, 10, 100 (relative to data of variance 1).
+        the weight has no effect. Larger values keep the factors closer to what features
+        and graphs predict. Values to try: .01, .1, 1, 10, 100 (relative to data of
+        variance 1). "auto" chooses on held-out cells, see Notes.
     alpha : float > 0 or None, default=None
         Confidence in a count, for implicit feedback, see Notes: observed cells are
         counts :math:`r \ge 0`, for example of purchases, and predictions are
@@ -109,9 +115,11 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     biases : {"both", "rows", "columns"} or None, default="both"
         Biases of the model: ``b``, ``c``, both or none. ``scaling`` subtracts the mean.
     per_cell : float in [0, 1], default=1.0
-        Exponent of the number of observed cells of a row or column, or of the sum of
-        their weights, in :math:`p_i` and :math:`q_j`. With ``alpha``, the sums are over
-        all cells, of :math:`1 + \alpha r_{ij}`. Values to try: 0, .5, 1.
+        How the penalty of a row or column grows with the number of its observed cells:
+        0, not at all; 1, in proportion; between, as this power of the number.
+        :math:`p_i` and :math:`q_j` are this power. With weights, their sum counts, and
+        with ``alpha`` the sum of :math:`1 + \alpha r_{ij}` over all cells. Values to
+        try: 0, .5, 1.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
     max_time : float > 0 or None, default=None
@@ -181,6 +189,12 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    BayesianFactorizationCompleter : More accurate for ratings, and slower.
+    SoftImputeCompleter : The same penalty as a convex problem.
+    skmc.model_selection.RankingScorer : Judges recommendations.
+
     Notes
     -----
     With features :math:`S` of the rows, :math:`w_i = (u_i, b_i)` in the penalty becomes
@@ -188,10 +202,10 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     ``lambda_side`` is added: a linear prior, whose map :math:`B` is learned with the
     factors. A graph adds :math:`g_i` to the mean of each row, and :math:`\lambda_s
     \operatorname{tr} (G^\top (L + 0.1 I) G) / 2` with the Laplacian :math:`L` in units
-    of the mean degree. In GRALS the factors themselves have this penalty. Here a row
-    with many ratings may differ from its neighbors at the cost of the ridge penalty;
-    this choice is ours. The same holds for columns. Rows and columns without ratings
-    have :math:`w_i = (S B)_i + g_i`.
+    of the mean degree. In GRALS the factors themselves have this penalty. This
+    implementation differs from it: a row with many ratings may differ from its
+    neighbors at the cost of the ridge penalty. The same holds for columns. Rows and
+    columns without ratings have :math:`w_i = (S B)_i + g_i`.
 
     With ``alpha``, the factors minimize
 
@@ -233,6 +247,14 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
+
+    "auto" holds out a tenth of the observed cells. It tries the weights .32, .16, .08,
+    ... at rank 16, then ranks of 32, 64 while the error falls and 8, 4, 2, 1, then
+    ranks halfway between the best one and its neighbors, and last weights smaller or
+    larger by factors of 1.41. Each trial takes four sweeps from the factors of the one
+    before. With side information, it tries .32, .224, .157, ... in ten sweeps each from
+    random factors, all ranks, and for ``lambda_side`` :math:`\lambda` times the mean
+    number of cells of a row times 10, 3, 1, ..., .003.
 
     References
     ----------
@@ -310,7 +332,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
         # Single precision suffices for a choice.
         return data if self.scaling is None else data.in_single()
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         rank, weight, side = self.rank, self.lambda_ridge, self.lambda_side
         if self.alpha is not None and "auto" in (rank, weight):
             raise ValueError(
@@ -352,15 +374,15 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
             best = _Trial(0.0, size, first, side, None)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
         if informed:
-            return {**chosen, "lambda_side": best.side, "_start": None}
-        return {**chosen, "_start": best.factors}
+            return Choice({**chosen, "lambda_side": best.side})
+        return Choice(chosen, best.factors)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
-        last = _last_factors(before, params.rank, row_biases) or params._start
+        last = _last_factors(before, params.rank, row_biases) or params.start
         side = params.lambda_side if any(data.sides) else 1.0
         return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
@@ -488,7 +510,7 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
-        fitted = with_more(self._fitted, more, self.biases, scaling_of)
+        fitted = _with_more(self._fitted, more, self.biases, scaling_of)
         return fitted, _factors(fitted)
 
 
@@ -621,3 +643,106 @@ def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
     near = partial_svd(A, noise.shape[1], start=A.mT @ (A @ noise), max_steps=1)
     top = partial_svd(A, noise.shape[1], start=near.V, max_steps=1)
     return top.U * top.s.clamp_min(LEAST * top.s[0]).sqrt()
+
+
+def _with_more(
+    fitted: FittedFactors,
+    more: MoreCells,
+    biases: str | None,
+    scaling_of: Callable[[Given], Scaling],
+) -> FittedFactors:
+    """Update the factors: new systems of the rows, and of the sums of the columns."""
+    fitted = _in_memory(fitted)
+    model, values = fitted.models[0], cast(np.ndarray, fitted.values)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    touched, local = np.unique(more.rows, return_inverse=True)
+    known = touched[touched < len(starts) - 1]
+    old = np.flatnonzero(np.isin(rows, known))
+    shape = len(touched), more.shape[1]
+    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
+    kept = ~np.isin(
+        before.rows.numpy() * shape[1] + before.cols.numpy(),
+        local * shape[1] + more.cols,
+    )
+    after = _cells(
+        np.concatenate([before.rows[kept], local]),
+        np.concatenate([before.cols[kept], more.cols]),
+        np.concatenate([before.values[kept], more.values.astype(values.dtype)]),
+        shape,
+    )
+    rows = np.concatenate([np.delete(rows, old), touched[after.rows]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    cols = np.concatenate([np.delete(cols, old), after.cols.numpy()])[order]
+    values = np.concatenate([np.delete(values, old), after.values.numpy()])[order]
+    whole = SparseObserved(
+        torch.from_numpy(rows),
+        torch.from_numpy(cols.astype(np.int64)),
+        torch.from_numpy(values),
+        more.shape,
+    )
+    one_unit = fitted.statistics.one_unit
+    statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
+    given = Given(whole, statistics)
+    scaling = scaling_of(given)
+    row_biases = biases in ("both", "rows")
+    with threads_for(work_of(len(after.values))):
+        stream = _stream(fitted).extended(*more.shape, row_biases)
+        stream = stream.replaced(
+            torch.from_numpy(touched),
+            before,
+            after,
+            scaling,
+            model,
+            row_biases=row_biases,
+            col_biases=biases in ("both", "columns"),
+        )
+    model = replace(model, F=stream.cols[:, :-1], offset=stream.cols[:, -1])
+    return replace(
+        fitted,
+        statistics=statistics,
+        scaling=scaling,
+        models=[model],
+        left=stream.rows.numpy(),
+        right=stream.cols.numpy(),
+        seen=(whole.starts.numpy(), cols.astype(np.int32)),
+        values=values,
+        sums=(stream.gram, stream.right, stream.origin),
+    )
+
+
+def _stream(fitted: FittedFactors) -> RowStream:
+    factors = fitted.factors()
+    if fitted.sums is not None:
+        return RowStream(factors.left, factors.right, *fitted.sums)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    shape = len(factors.left), len(factors.right)
+    cells = _cells(rows, cols, fitted.values, shape)
+    return RowStream.of(factors.left, factors.right, cells)
+
+
+def _in_memory(fitted: FittedFactors) -> FittedFactors:
+    """The same factors with their cells in memory, or raise an error."""
+    reason = None
+    if isinstance(fitted.seen, StoredCells):
+        starts, cols, values, weights = fitted.seen.all()
+        reason = None if weights is None else "weights"
+        fitted = replace(fitted, seen=(starts, cols), values=values)
+    elif fitted.identity is not None:
+        reason = "features, graphs or weights"
+    elif fitted.alpha is not None:
+        reason = "alpha"
+    if reason:
+        raise ValueError(
+            f"partial_fit cannot continue a fit with {reason}; call fit with all cells."
+        )
+    return fitted
+
+
+def _cells(
+    rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None, shape: tuple[int, int]
+) -> SparseObserved:
+    rows, cols = (np.asarray(x).astype(np.int64) for x in (rows, cols))
+    return SparseObserved.of(rows, cols, np.asarray(values), shape)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from skmc.base import (
     NOT_IN_MEMORY,
+    Choice,
     CompleterTags,
     Fitted,
     IterativeCompleter,
@@ -89,9 +90,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
         uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
-        follows the path ``100, 30, 10, 3, 1, .1, .01, .001``, with three
-        steps at each from the last solution, until the error on a held-out tenth of the
-        observed cells rises; of more than 1000 rows it uses the first 1000.
+        chooses on held-out cells, see Notes.
     marginals : {"normal", "copula"}, default="normal"
         Distribution of each column. "copula" first replaces the cells of each column by
         normal scores of their ranks, and returns conditional means in the units of the
@@ -164,6 +163,12 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    ChainedCompleter : Draws without the assumption of a normal distribution.
+    TreesCompleter : Columns with nonlinear relations.
+    MixedCompleter : Tables with categories and dates.
+
     Notes
     -----
     All rows are completed by the same formula, so `transform` does not iterate, and the
@@ -202,6 +207,10 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
     prior, columns are still scaled to variance 1 over all cells. New cells of earlier
     rows, new columns, "copula" and factors need all rows: these calls take three EM
     steps over all rows from the current model, which approach a fit to all cells.
+
+    ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
+    three steps at each from the last solution, until the error on a held-out tenth of
+    the observed cells rises. Of more than 1000 rows it uses the first 1000.
 
     References
     ----------
@@ -275,7 +284,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
 
-    def _choose(self, data: Cells, trials: Trials) -> dict[str, Any]:
+    def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
         if rank == "auto":
             full = isinstance(data, ChunkedRows) or data.shape[1] <= MOST_COLUMNS
@@ -285,7 +294,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         ridge, start = self.lambda_ridge, None
         if ridge == "auto":
             ridge, start = self._follow_path(rank, trials)
-        return {"lambda_ridge": ridge, "rank": rank, "_start": start}
+        return Choice({"lambda_ridge": ridge, "rank": rank}, start)
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """Find the best weight on held-out cells, and the solution there."""
@@ -305,10 +314,9 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
         return data.first_rows(ROWS_TRIED)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
-        start = getattr(params, "_start", None)
         if isinstance(data, ChunkedRows):
-            return ChunkedEM(params.lambda_ridge, start)
-        return _em(params.lambda_ridge, params.rank, start)
+            return ChunkedEM(params.lambda_ridge, params.start)
+        return _em(params.lambda_ridge, params.rank, params.start)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = given.data.shape[1]

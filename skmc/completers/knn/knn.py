@@ -177,6 +177,11 @@ class KNNCompleter(TakesBounds):
     indicator_ : MissingIndicator or None
         `sklearn.impute.MissingIndicator` whose columns ``add_indicator`` appends.
 
+    See Also
+    --------
+    skmc.AutoCompleter : Compares methods and combines the best ones.
+    sklearn.impute.KNNImputer : Without masked arrays and scaling; slower for many rows.
+
     Notes
     -----
     `fit` only stores the rows, and finds clusters if ``recall < 1``. Callbacks

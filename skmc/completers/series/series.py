@@ -54,13 +54,8 @@ class SeriesCompleter(Estimator):
 
     where l is the class of the length of the gap: 1, 2 to 3, 4 to 7, and so on. Cells
     before the first and after the last observed cell of a series have classes of their
-    own, by their distance from it. A member without a value, such as windows of which
-    no cell is observed, leaves its weight to the others. The weights minimize the
-    squared error on a tenth of the observed cells, which are held out in gaps like
-    those of the missing cells: these are moved in time, and to other series if there
-    are too few. If that is fewer than 2000 cells, other tenths follow, up to four. The
-    weights of ends minimize it on ends like those of the series, which stop earlier, or
-    begin later; on at least sixteen of them, if four rounds have them.
+    own, by their distance from it. The weights minimize the squared error on observed
+    cells that are held out in gaps like those of the missing cells, see Notes.
 
     Parameters
     ----------
@@ -113,6 +108,11 @@ class SeriesCompleter(Estimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
+    See Also
+    --------
+    GaussianCompleter : The usual completer inside of this class.
+    skmc.panel.effect : Effects of a treatment on some of the series.
+
     Notes
     -----
     Times become positions on a grid of equal steps: months if all times are on the same
@@ -124,11 +124,11 @@ class SeriesCompleter(Estimator):
     unchanged, with a warning. A new unit needs a new fit.
 
     `transform` completes rows whose times are those of the fit, or lie between them,
-    in the grid of the fit; rows without times are those of the fit if there are equally
-    many, and otherwise follow it. If a time is outside of the fit, all rows of the call
-    are completed by members whose rows do not depend on the periods of the fit, with
-    weights of their own. In both cases, cells are completed from the cells of the call
-    and from what `fit` has learned.
+    in the grid of the fit; rows without times are taken for those of the fit if their
+    number is the same, and for the rows after it otherwise. If a time is outside of the
+    fit, all rows of the call are completed by members whose rows do not depend on the
+    periods of the fit, with weights of their own. In both cases, cells are completed
+    from the cells of the call and from what `fit` has learned.
 
     Weights of a class of gaps without a hidden gap are those of all gaps, and its
     errors are taken from the class of the most similar length. So intervals of gaps
@@ -140,8 +140,15 @@ class SeriesCompleter(Estimator):
     gap is an end.
 
     A completer is fitted to at most 10 000 random rows of each matrix, twice. Windows
-    with neighbors have at most 300 columns. The arrangements, the classes of gaps and
-    ends, and the choice of held-out cells are ours.
+    with neighbors have at most 300 columns. The method is that of this package; it has
+    not been published elsewhere.
+
+    A tenth of the observed cells is held out: the gaps of the missing cells are moved
+    in time, and to other series if there are too few. If that is fewer than 2000 cells,
+    other tenths follow, up to four. The weights of ends come from series that are cut
+    off earlier or later, as theirs are; at least sixteen of them, if four rounds have
+    them. A member without a value, such as windows of which no cell is observed, leaves
+    its weight to the others.
 
     References
     ----------
