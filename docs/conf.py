@@ -33,7 +33,6 @@ extensions = [
     "literal_or_name",
     "api_pages",
     "command_options",
-    "method_rows",
     "stored_pictures",
 ]
 exclude_patterns = [
@@ -57,6 +56,8 @@ numpydoc_use_plots = False
 # Docstrings inherited from scikit-learn refer to its glossary, torch's to its names.
 suppress_warnings = ["ref.term"]
 nitpick_ignore = [("py:class", "Module"), ("py:obj", "n_features_in_")]
+# "See Also" names functions of other packages, to which the site has no links.
+nitpick_ignore_regex = [("py:obj", r"(sklearn|torch)\..*")]
 
 # Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
@@ -126,13 +127,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {
-    "index": [],
-    "start": [],
-    "choosing": [],
-    "missing": [],
-    "faq": [],
-    "command": [],
-    "extend": [],
-    "speed": [],
-}
+html_sidebars = {"index": []}

@@ -238,8 +238,8 @@ class Entries:
 
         `FactorizationCompleter`, `BayesianFactorizationCompleter` and `MeanCompleter`
         fit cells that do not fit in memory. `fit` sorts them into blocks of rows and
-        blocks of columns; then it holds factors and one block in memory. See the guide
-        "More data than memory".
+        blocks of columns; then it holds factors and one block in memory. See
+        "Large data" in the user guide.
 
         Parameters
         ----------

@@ -107,7 +107,7 @@ class Cost:
 
     See Also
     --------
-    Variant : A set of parameters to try.
+    skmc.completers.Variant : A set of parameters to try.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Variant(NamedTuple):
 
     See Also
     --------
-    Cost : The time of a fit.
+    skmc.completers.Cost : The time of a fit.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """A Dask client and a worker plugin for searches on a cluster.
 
-``docs/cluster.md`` shows how to use them, and how to use Ray instead.
+``docs/guide/scale.md`` shows how to use them, and how to use Ray instead.
 """
 
 from __future__ import annotations
