@@ -46,6 +46,8 @@ if not TYPE_CHECKING:
         elif name in _rooms():
             found = import_module(f"skmc.{name}")
         else:
-            raise AttributeError(f"module 'skmc' has no attribute {name!r}")
+            near = completers.closest(name, [*__all__, *_rooms()])
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise AttributeError(f"module 'skmc' has no attribute {name!r}{hint}")
         globals()[name] = found
         return found

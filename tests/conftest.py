@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import wraps
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,13 +87,19 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as fast what has no such mark and is not for one of the completers."""
+    """Mark as fast what has no such mark and is not for one of the completers.
+
+    Tests of what a source distribution lacks are skipped there.
+    """
+    whole = (Path(__file__).parents[1] / "docs").exists()
     others = {cls.__name__ for cls in COMPLETERS} - FAST
     for item in items:
         case = item.name.partition("[")[2]
         apart = any(map(item.get_closest_marker, ("long", "slow")))
         if not apart and not any(n in case for n in others):
             item.add_marker("fast")
+        if item.get_closest_marker("repository") and not whole:
+            item.add_marker(pytest.mark.skip(reason="reads files of the repository"))
 
 
 @pytest.fixture(params=DEVICES)

@@ -47,6 +47,7 @@ from skmc.blocks import (
     tables_of,
 )
 from skmc.cells import (
+    FIT_AGAIN,
     Container,
     Entries,
     Given,
@@ -693,7 +694,7 @@ class BaseCompleter(Estimator):
             cols = np.full(np.shape(rows), cols)
         priors = self._priors
         if priors.ids is None:
-            return check_positions(rows, cols, priors.shape)
+            return check_positions(rows, cols, priors.shape, FIT_AGAIN)
         if np.shape(rows) != np.shape(cols) or np.ndim(rows) != 1:
             raise ValueError(
                 "rows and cols must be one-dimensional and of equal length, got "

@@ -20,7 +20,12 @@ import numpy as np
 import torch
 
 from skmc.base.state import with_arrays, with_tensors
-from skmc.compatibility import CallbackSupportMixin, page_of_class
+from skmc.cells import is_na
+from skmc.compatibility import (
+    CallbackSupportMixin,
+    InvalidParameterError,
+    page_of_class,
+)
 from skmc.parameters import (
     AT_LEAST_ONE,
     Count,
@@ -235,6 +240,16 @@ class Estimator(
         merged |= constraints_of(cls) | vars(cls).get("_parameter_constraints", {})
         names = cls._get_param_names()
         cls._parameter_constraints = {n: merged[n] for n in names if n in merged}
+
+    def _validate_params(self) -> None:
+        given = getattr(self, "missing_values", np.nan)
+        if is_na(given):
+            raise InvalidParameterError(
+                f"The 'missing_values' parameter of {type(self).__name__} must not be "
+                f"{given!r}, which always marks missing cells, as NaN does; leave it "
+                "out."
+            )
+        super()._validate_params()
 
     def _with_flags(self, names: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Names of the completed columns, and of those of ``add_indicator``."""

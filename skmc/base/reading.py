@@ -261,8 +261,8 @@ def positions(
     if (found.dtype.kind == "U") != text:
         kinds = ("strings", "integers") if text else ("integers", "strings")
         raise TypeError(
-            f"{name} must be {kinds[0]}, as the identifiers of the fit are, not "
-            f"{found.dtype}."
+            f"{name} must be {kinds[0]}, as the identifiers of the fit are, such as "
+            f"{known[:1].tolist()}; got {found.ravel()[:1].tolist()}."
         )
     order = None  # partial_fit appends new identifiers
     if not (known[:-1] <= known[1:]).all():

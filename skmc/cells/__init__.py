@@ -1,13 +1,22 @@
 """The observed cells of a matrix, read from any container."""
 
-from skmc.cells.containers import Container, Shaped, dense, sparse_cells, to_cells
+from skmc.cells.containers import (
+    Container,
+    Shaped,
+    dense,
+    is_na,
+    is_number,
+    is_path,
+    sparse_cells,
+    to_cells,
+)
 from skmc.cells.data import Cells, Data
 from skmc.cells.entries import Entries, fingerprint
 from skmc.cells.given import Given
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.pixels import pixels
-from skmc.cells.positions import check_index, check_positions, identified
+from skmc.cells.positions import FIT_AGAIN, check_index, check_positions, identified
 from skmc.cells.preferences import preferences
 from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling

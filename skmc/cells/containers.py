@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
@@ -21,6 +23,10 @@ class Shaped(Protocol):
 
 
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
+NOT_A_NUMBER = (
+    "which is not a number; MixedCompleter completes tables with text, categories and "
+    "dates by any completer, and AutoCompleter does so itself"
+)
 
 
 def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.ndarray:
@@ -102,9 +108,12 @@ def _as_array(X: object, name: str) -> np.ndarray:
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)  # keeps numbers among text as numbers
     if array.ndim == 0:
+        remedy = ""
+        if is_path(X):
+            remedy = "; read the file first, for example with pandas.read_csv"
         raise TypeError(
             f"{name} must be a matrix in an array, list, DataFrame, sparse matrix, "
-            f"tensor or Entries, got {type(X).__name__}."
+            f"tensor or Entries, got {type(X).__name__}{remedy}."
         )
     return array
 
@@ -208,6 +217,40 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     return cells
 
 
+def is_path(value: object) -> bool:
+    """Whether an object is a path, which cannot be a matrix.
+
+    Parameters
+    ----------
+    value : object
+        Argument of a function.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(value, (str, os.PathLike))
+
+
+def is_number(text: str | bytes) -> bool:
+    """Whether a text is a number, also with a decimal comma.
+
+    Parameters
+    ----------
+    text : str or bytes
+        Cell of a table.
+
+    Returns
+    -------
+    bool
+    """
+    plain = text.decode(errors="replace") if isinstance(text, bytes) else text
+    try:
+        return math.isfinite(float(plain.replace(",", ".")))
+    except ValueError:
+        return False
+
+
 def is_na(value: object) -> bool:
     """Whether an object is None or pandas' missing value.
 
@@ -233,9 +276,15 @@ def _cell_by_cell(
             continue
         if isinstance(value, np.generic):
             value = value.item()
+        where = f"{name} holds {value!r} at {describe(place, X)}"
+        if isinstance(value, (str, bytes)):  # float reads b"4" as well as "4"
+            if is_number(value):
+                raise ValueError(
+                    f"{where}, which is text; convert it to numbers, for example with "
+                    f"pandas.to_numeric or {name}.astype(float)."
+                )
+            raise ValueError(f"{where}, {NOT_A_NUMBER}.")
         try:
-            if isinstance(value, (str, bytes)):  # float reads b"4" as well as "4"
-                raise ValueError("text")
             cells[place] = float(value)
         except OverflowError as error:
             raise ValueError(
@@ -243,15 +292,11 @@ def _cell_by_cell(
                 f"{describe(place, X)}; use other units or mask that cell."
             ) from error
         except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"{name} holds {value!r} at {describe(place, X)}, which is not a "
-                "number; MixedCompleter completes tables with text, categories and "
-                f"dates by any completer, and AutoCompleter does so itself ({error})."
-            ) from error
+            raise type(error)(f"{where}, {NOT_A_NUMBER} ({error}).") from error
         if isinstance(value, Fraction) and cells[place] != value:
             raise ValueError(
-                f"{name} holds {value!r} at {describe(place, X)}, which a float cannot "
-                "represent; convert that column to floats first."
+                f"{where}, which a float cannot represent; convert that column to "
+                "floats first."
             )
     return cells
 

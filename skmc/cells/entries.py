@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from skmc.cells.containers import dense, sparse_cells, to_cells
+from skmc.cells.containers import dense, is_path, sparse_cells, to_cells
 from skmc.cells.positions import check_positions, identified
 from skmc.cells.stored import BLOCK_CELLS, CsvFiles, StoredEntries
 
@@ -208,17 +209,16 @@ class Entries:
         >>> MeanCompleter().fit(ratings).predict_entries(["b", "b"], [7, 9])
         array([3., 5.])
         """
-        row_ids, row = identified(frame[rows], rows)
-        col_ids, col = identified(frame[cols], cols)
+        row_ids, row = identified(_column(frame, rows, "rows"), rows)
+        col_ids, col = identified(_column(frame, cols, "cols"), cols)
         shape = len(row_ids), len(col_ids)
         if weight is not None and duplicates != "error":
             raise ValueError("duplicates must be 'error' if cells have weights.")
-        cells = cls.from_triplets(
-            row, col, np.asarray(frame[values]), shape, duplicates=duplicates
-        )
+        numbers = np.asarray(_column(frame, values, "values"))
+        cells = cls.from_triplets(row, col, numbers, shape, duplicates=duplicates)
         cells.ids = row_ids, col_ids
         if weight is not None:
-            cells.weights = np.asarray(frame[weight], float)
+            cells.weights = np.asarray(_column(frame, weight, "weight"), float)
         return cells
 
     @staticmethod
@@ -393,6 +393,9 @@ class Entries:
         StoredEntries
         """
         columns = (rows, cols, values, *(() if weight is None else (weight,)))
+        parameters = ("rows", "cols", "values", "weight")
+        for name, parameter in zip(columns, parameters, strict=False):
+            _check_column(frame.columns, name, parameter)
         return StoredEntries(frame, columns, duplicates, folder, client, block_cells)
 
     @staticmethod
@@ -527,6 +530,31 @@ class Entries:
         ndarray of shape (n_rows, n_cols)
         """
         return dense(self.matrix_shape, self.rows, self.cols, self.values)
+
+
+def _column(frame: Any, name: str, parameter: str) -> Any:
+    """A column of a data frame, Arrow table, dict or structured array."""
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None:
+        names = getattr(getattr(frame, "dtype", None), "names", None)
+    if names is None and isinstance(frame, Mapping):
+        names = frame
+    if names is None:
+        remedy = ""
+        if is_path(frame):
+            remedy = "; read the file first, or use Entries.from_csv or from_parquet"
+        raise TypeError(
+            "frame must be a table of pandas, polars or Arrow, or a dict of columns, "
+            f"got {type(frame).__name__}{remedy}."
+        )
+    _check_column(names, name, parameter)
+    return frame[name]
+
+
+def _check_column(names: Iterable[Any], name: str, parameter: str) -> None:
+    known = list(names)
+    if name not in known:
+        raise ValueError(f"{parameter} names column {name!r}, but frame has {known}.")
 
 
 def fingerprint(cells: Entries) -> str:

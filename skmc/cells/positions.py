@@ -63,8 +63,15 @@ def _check_texts(labels: list[Any], name: str) -> None:
             )
 
 
+LARGER = "correct it or give the matrix a larger shape"
+FIT_AGAIN = "correct it, or fit again with its cells"
+
+
 def check_positions(
-    rows: ArrayLike, cols: ArrayLike, shape: tuple[int, ...] | None
+    rows: ArrayLike,
+    cols: ArrayLike,
+    shape: tuple[int, ...] | None,
+    remedy: str = LARGER,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Validate integer positions inside a matrix of ``shape``.
 
@@ -78,6 +85,8 @@ def check_positions(
         Zero-based positions.
     shape : tuple of int
         Shape of the matrix.
+    remedy : str, optional
+        What to do about positions outside, for the error.
 
     Returns
     -------
@@ -91,10 +100,15 @@ def check_positions(
             f"shapes {rows.shape} and {cols.shape}."
         )
     n_rows, n_cols = (np.inf, np.inf) if shape is None else shape
-    return check_index(rows, n_rows, "rows"), check_index(cols, n_cols, "cols")
+    return (
+        check_index(rows, n_rows, "rows", remedy),
+        check_index(cols, n_cols, "cols", remedy),
+    )
 
 
-def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
+def check_index(
+    index: ArrayLike, size: float, name: str, remedy: str = LARGER
+) -> np.ndarray:
     """Validate positions below ``size``.
 
     Parameters
@@ -105,6 +119,8 @@ def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
         Number of rows or columns.
     name : str
         Name of the positions in error messages.
+    remedy : str, optional
+        What to do about positions outside, for the error.
 
     Returns
     -------
@@ -123,6 +139,6 @@ def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
         first = outside.argmax()
         raise ValueError(
             f"{name} contains {index[first]} at position {first}, outside "
-            f"0..{size - 1}; correct it or give the matrix a larger shape."
+            f"0..{size - 1}; {remedy}."
         )
     return index.astype(np.int64)

@@ -121,7 +121,11 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name not in COMPLETERS and name != "candidates_for":
-            raise AttributeError(f"module 'skmc.completers' has no attribute {name!r}")
+            near = closest(name, __all__)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise AttributeError(
+                f"module 'skmc.completers' has no attribute {name!r}{hint}"
+            )
         module, _ = COMPLETERS.get(name, ("auto", ""))
         found = getattr(import_module(f"skmc.completers.{module}"), name)
         globals()[name] = found
@@ -192,13 +196,41 @@ def title_of(text: str) -> str:
     ValueError
         No method has this name; the message suggests a similar one.
     """
-    titles = {title: name_of(title) for title in methods()}
-    plain = {name.replace("-", ""): title for title, name in titles.items()}
-    wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
-    if wanted not in plain:
-        near = difflib.get_close_matches(wanted, plain, 1)
-        hint = f"did you mean {titles[plain[near[0]]]!r}? " if near else ""
+    plain = {_plain(title): title for title in methods()}
+    if _plain(text) not in plain:
+        near = closest(text, methods())
+        hint = f"did you mean {name_of(near)!r}? " if near else ""
         raise ValueError(
             f"there is no method {text!r}; {hint}'skmc methods' lists them"
         )
-    return plain[wanted]
+    return plain[_plain(text)]
+
+
+def closest(name: str, known: list[str]) -> str | None:
+    """Find the known name that a wrong one is most similar to.
+
+    Parameters
+    ----------
+    name : str
+        Wrong name.
+    known : list of str
+        Names of classes, methods or candidates.
+
+    Returns
+    -------
+    str or None
+        None if no name is similar.
+
+    Examples
+    --------
+    >>> from skmc.completers import closest
+    >>> closest("AirCompleter", ["SVDCompleter", "AIRCompleter"])
+    'AIRCompleter'
+    """
+    plain = {_plain(other): other for other in known}
+    near = difflib.get_close_matches(_plain(name), plain, 1)
+    return plain[near[0]] if near else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_\s]", "", name.lower()).removesuffix("completer")

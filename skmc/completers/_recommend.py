@@ -18,6 +18,7 @@ from torch import Tensor
 from skmc.base import BaseCompleter, RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import (
+    FIT_AGAIN,
     Entries,
     check_index,
     dense,
@@ -28,6 +29,7 @@ from skmc.linalg import in_threads, matmul, threads_for
 
 BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
+NEW_USER = "correct it, or pass the cells of a new row as a dict of columns to values"
 
 Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 # Predictions of rows, (k, n_cols), and row and column of each of their cells.
@@ -271,7 +273,8 @@ class Recommends(BaseCompleter):
             best[part, :size], items[part, :size] = found
 
         with threads_for(0):
-            list(in_threads(fill, gen_batches(n_asked, max(1, BLOCK // size))))
+            step = max(1, BLOCK // size)
+            list(in_threads(fill, gen_batches(n_asked, step) if n_asked else ()))
         none = np.isneginf(best)
         names = np.where(none, -1, items) if ids is None else ids[axis][items]
         return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
@@ -286,7 +289,8 @@ class Recommends(BaseCompleter):
         """Positions of rows (``axis=0``) or columns, as `positions` finds them."""
         priors, wanted = self._priors, np.atleast_1d(cast(Any, wanted))
         if priors.ids is None:
-            return check_index(wanted, priors.shape[axis], name)
+            remedy = FIT_AGAIN if axis or otherwise is None else NEW_USER
+            return check_index(wanted, priors.shape[axis], name, remedy)
         return positions(priors.ids[axis], wanted, name, otherwise)
 
     def _rows_of_fit(

@@ -258,8 +258,6 @@ class GroupedCompleter(Estimator):
         raws = raw_columns(X)
         found = np.empty((len(X), len(self._columns)))
         for place, k in enumerate(self._columns):
-            if not raws[k].numeric:
-                raise ValueError(f"{raws[k].label} has values that are not numbers.")
             found[:, place] = raws[k].floats
         return found
 

@@ -14,7 +14,7 @@ from skmc.base import BaseCompleter, warn_user
 from skmc.cells import Container, Entries, to_cells
 from skmc.completers import SoftImputeCompleter
 from skmc.linalg import Seed
-from skmc.panel.result import PanelEffect, mean_gaps
+from skmc.panel.result import PanelEffect, least_placebos, mean_gaps
 
 N_DRAWS = 200
 EARLIER = 3  # the placebo in time takes the last third of the shortest history
@@ -152,6 +152,13 @@ def effect(
         drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
         draws = np.array([(cells - draw)[T].mean() for draw in drawn])
     gaps = [*_placebos(completer, cells, T, n_placebos, rng)]
+    least = least_placebos(level)
+    if 0 < len(gaps) < least:
+        warn_user(
+            f"{len(gaps)} placebos give no interval of {100 * level:g} %, which needs "
+            f"{least}: it is infinite. Raise n_placebos, add never-treated units, or "
+            "lower level."
+        )
     return PanelEffect(
         units=units,
         times=times,
@@ -178,14 +185,17 @@ def _wide(
     given = {"unit": unit, "time": time, "treated": treated}
     for parameter, name in given.items():
         if not isinstance(name, Hashable) or name not in names:
-            raise ValueError(f"{parameter} must be a column of X, one of {names}.")
+            got = f", got {name!r}" if isinstance(name, Hashable) else ""
+            raise ValueError(f"{parameter} must be a column of X, one of {names}{got}.")
     if outcome is None:
         others = [name for name in names if name not in (unit, time, treated)]
         if len(others) != 1:
             raise ValueError(f"Name the outcome, one of {others}, by outcome=.")
         (outcome,) = others
     if outcome not in names:
-        raise ValueError(f"outcome must be a column of X, one of {names}.")
+        raise ValueError(
+            f"outcome must be a column of X, one of {names}, got {outcome!r}."
+        )
     frame = X if hasattr(X, "pivot_table") else X.to_pandas()
     for parameter, name in given.items():
         if (gone := frame[name].isna().to_numpy()).any():

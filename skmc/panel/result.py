@@ -253,6 +253,28 @@ def _text(time: Any) -> str:
     return re.sub(r"[T ]00:00:00(\.0+)?$", "", str(time))
 
 
+def least_placebos(level: float) -> int:
+    """Return the smallest number of placebos with a finite interval.
+
+    Parameters
+    ----------
+    level : float in (0, 1)
+        Probability of the interval.
+
+    Returns
+    -------
+    int
+    """
+    n = 1
+    while _rank(n, level) > n:
+        n += 1
+    return n
+
+
+def _rank(n: int, level: float) -> int:
+    return math.ceil(level * (n + 1))
+
+
 def _half_width(errors: np.ndarray, level: float) -> float:
-    rank = math.ceil(level * (len(errors) + 1))
+    rank = _rank(len(errors), level)
     return float(np.sort(np.abs(errors))[rank - 1]) if rank <= len(errors) else math.inf

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from skmc.cells import Container, pixels
+from skmc.cells import Container, is_path, pixels
 
 
 def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.MaskedArray:
@@ -33,6 +33,8 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
     ValueError
         The shapes do not fit, ``mask`` has more than two values, or a channel has no
         observed pixel.
+    TypeError
+        ``picture`` or ``mask`` is a path.
 
     Examples
     --------
@@ -41,6 +43,12 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
     >>> pictures.as_matrix(np.zeros((20, 30, 3)), np.eye(20, 30)).shape
     (20, 90)
     """
+    for name, given in (("picture", picture), ("mask", mask)):
+        if is_path(given):
+            raise TypeError(
+                f"{name} is the path {str(given)!r}; read the file first, for example "
+                "with numpy.asarray(PIL.Image.open(path))."
+            )
     picture, mask = on_host(picture), on_host(mask)
     values = np.ma.getdata(picture)
     if values.ndim not in (2, 3) or not values.size:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,10 @@ from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
 from skmc.tables.table import Table
 
+MAX_LONG = 5  # columns of a table in long form
+REPEATS = 3  # mean number of rows of a unit or a time, in long form
+LEAST = 5  # units or times
+NAMES = str, int, dt.date
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
 
@@ -68,12 +74,44 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "MixedCompleter completes them nevertheless if they are listed in "
             "categorical, and is silent if they are listed in passthrough."
         )
+    if (ids := _long_form(X, table)) is not None:
+        warn_user(
+            "X looks like ratings or a panel in long form, because each of its rows "
+            f"has another pair of {ids[0]!r} and {ids[1]!r}. If so, pass "
+            "Entries.from_frame to FactorizationCompleter for ratings, or X to "
+            "SeriesCompleter(unit=..., time=...) for series. If not, list one of the "
+            "two in passthrough of MixedCompleter, or ignore this warning."
+        )
     if doubts := _doubts(X, table):
         marks = list(dict.fromkeys(doubts.values()))
         warn_user(
             "Some cells may mark missing ones; if they do, replace them with NaN, or "
             f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}."
         )
+
+
+def _long_form(X: Any, table: Table) -> tuple[Any, Any] | None:
+    """Find two columns that name the row and the column of a matrix.
+
+    Their values occur at least three times on average, but no pair occurs twice. Then
+    chance would produce several equal pairs.
+    """
+    names = list(getattr(X, "columns", range(X.shape[1])))
+    if not 2 < len(names) <= MAX_LONG:
+        return None
+    known = []
+    for k, raw in enumerate(raw_columns(X, table.marks)):
+        chosen = table.columns[k] is None and k not in table.left
+        if chosen or not all(isinstance(value, NAMES) for value in raw.values):
+            continue
+        codes: dict[Any, int] = {}
+        own = np.array([codes.setdefault(value, len(codes)) for value in raw.values])
+        if LEAST <= len(codes) <= len(own) / REPEATS:
+            known.append((names[k], own, len(codes)))
+    for (one, rows, _), (other, cols, n_cols) in combinations(known, 2):
+        if len(np.unique(rows * n_cols + cols)) == len(rows):
+            return one, other
+    return None
 
 
 def _doubts(X: Container, table: Table) -> dict[str, Any]:

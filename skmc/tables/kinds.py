@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skmc.base import bounds_of
-from skmc.cells import LikeObserved
+from skmc.cells import LikeObserved, is_number
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
 from skmc.tables.empty import Empty
@@ -256,6 +256,12 @@ class Rules:
         common = {value: n for value, n in count.items() if n >= least}
         if sum(common.values()) >= HALF * n_rows:
             return self._categories(raw, set(common)), ""
+        numbers = [word for word in words if is_number(word)]
+        if len(numbers) > HALF * len(raw.seen):
+            return None, (
+                f"numbers stored as text, such as {numbers[0]!r}; convert the column, "
+                "for example with pandas.to_numeric"
+            )
         share = raw.missing.mean()
         gone = f"{share:.0%} missing, " if share else ""
         cells, different = len(raw.seen), len(count)

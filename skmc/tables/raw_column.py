@@ -119,14 +119,24 @@ class RawColumn:
     def floats(self) -> np.ndarray:
         """The column in floating point, NaN where a cell is missing."""
         if not self.plain:
-            pairs = zip(self.values, self.missing, strict=True)
-            return np.array([np.nan if gone else float(v) for v, gone in pairs])
+            return np.array([*map(self._float, range(len(self.values)))])
         values = self._plain_floats()
         hidden = self._hidden
         for mark in self.marks:
             if isinstance(mark, Real) and not _is_bool(mark):
                 hidden = hidden | (values == float(mark))
         return np.where(hidden, values.dtype.type(np.nan), values)
+
+    def _float(self, row: int) -> float:
+        value = self.values[row]
+        if self.missing[row]:
+            return np.nan
+        if not isinstance(value, (Real, Decimal, np.bool_)):
+            raise ValueError(
+                f"{self.label} holds {value!r} in row {row}, which is not a number; "
+                "replace it with a number or NaN."
+            )
+        return float(value)
 
     def _plain_floats(self) -> np.ndarray:
         name = str(self.dtype).lower()

@@ -123,6 +123,7 @@ def test_bad_weights(cls, change, message, noisy):
         quick(cls).fit(X, cell_weight=change(w))
 
 
+@pytest.mark.repository
 def test_the_page_names_the_completers_without_weights():
     page = (Path(__file__).parents[2] / "docs/guide/tasks.md").read_text("utf-8")
     section = page.split("## Weights of cells")[1].split("\n## ")[0]

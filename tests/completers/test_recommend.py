@@ -88,6 +88,10 @@ def test_errors_of_recommend(tmp_path):
     assert items[0, 0] == films(completer._priors.col_means.argmax())
     with pytest.raises(ValueError, match="n must be >= 1"):
         completer.recommend(users([1]), 0)
+    for none in ([], csr_array((0, SHAPE[1]))):
+        found, predicted = completer.recommend(none, 2)
+        assert found.shape == predicted.shape == (0, 2)
+    assert completer.similar_items([], 3)[0].shape == (0, 3)
     rows, cols, values = triplets()
     completer.fit(Entries.from_triplets(rows, cols, values))
     with pytest.raises(ValueError, match="outside"):

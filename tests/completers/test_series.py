@@ -402,7 +402,7 @@ def test_other_input_that_is_refused(fitted):
             SeriesCompleter(period=period).fit(X)
     with pytest.raises(ValueError, match="time names column 'when'"):
         SeriesCompleter(time="when").fit(X)
-    with pytest.raises(ValueError, match="not numbers"):
+    with pytest.raises(ValueError, match="holds 'high' in row 0, which is not"):
         completer.transform(X.assign(s0="high"))
     with pytest.warns(UserWarning, match="stay missing"):
         empty = SeriesCompleter(period=None).fit_transform(X[:50].assign(e=np.nan))

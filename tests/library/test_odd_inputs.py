@@ -6,23 +6,165 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
+import skmc
 from skmc import (
     AIRCompleter,
+    AutoCompleter,
     AutoencoderCompleter,
+    Entries,
+    FactorizationCompleter,
+    GroupedCompleter,
     MeanCompleter,
     MixedCompleter,
+    SeriesCompleter,
     TreesCompleter,
     patterns,
     pictures,
 )
+from skmc.model_selection import compare
 from skmc.persistence import save
 from skmc.uncertainty import MultipleCompletion
 
 X = np.ma.masked_greater(np.random.RandomState(0).randn(12, 5), 1.5)
 HUGE = 10**12
+STARS = {"user": ["ann", "bob"], "film": [3, 7], "stars": [4.0, 1.0]}
+NUMBERS = pd.DataFrame(X.filled(np.nan), columns=list("abcde"))
+WITH_TEXT = NUMBERS.astype(object).replace({"b": {NUMBERS["b"].iloc[3]: "high"}})
+ALS = FactorizationCompleter(1, lambda_ridge=0.1, random_state=0)
+
+
+def from_frame(frame, *names):
+    return (
+        lambda _: Entries.from_frame(frame, *names),
+        ValueError,
+        r"names column '(\w+)', but frame has \['user', 'film', 'stars'\]",
+    )
+
+
+def path_given(call):
+    """Something takes a path for a matrix."""
+    return (
+        lambda folder: call(folder / "table.csv"),
+        TypeError,
+        "X must be a matrix .*Path; read the file first, for example with pandas.read",
+    )
+
+
+def text_in_new_rows(completer):
+    return (
+        lambda _: completer.fit(NUMBERS).transform(WITH_TEXT),
+        ValueError,
+        r"(column 1 \('b'\) holds 'high' in row 3|'high' at row 3, column \d \('b'\)), "
+        "which is not a number; ",
+    )
+
+
+def no_mark(completer, missing_values):
+    return (
+        lambda _: completer(missing_values=missing_values).fit(NUMBERS),
+        ValueError,
+        r"'missing_values' parameter of \w+ must not be (None|<NA>), which always",
+    )
+
+
 ODD = {
+    "no such column of rows": from_frame(STARS, "usr", "film", "stars"),
+    "no such column of columns": from_frame(pd.DataFrame(STARS), "user", "f", "stars"),
+    "no such column of values": from_frame(pl.DataFrame(STARS), "user", "film", "rate"),
+    "no such column of weights": from_frame(STARS, "user", "film", "stars", "weight"),
+    "a file as a frame": (
+        lambda folder: Entries.from_frame(str(folder), "user", "film", "stars"),
+        TypeError,
+        "frame must be a table .*got str; read the file first, or use .*from_csv",
+    ),
+    "a file for fit": path_given(MeanCompleter().fit),
+    "a file for a table": path_given(MixedCompleter(MeanCompleter()).fit),
+    "a file for a stack": path_given(AutoCompleter().fit),
+    "a file for cells": path_given(Entries),
+    "a file for compare": path_given(lambda path: compare([MeanCompleter()], path)),
+    "a file for a pattern": path_given(patterns.random),
+    "a picture's file": (
+        lambda folder: pictures.complete(str(folder / "photo.png")),
+        TypeError,
+        r"picture is the path '.*photo.png'; read the file first, .*PIL.Image.open",
+    ),
+    "a mask's file": (
+        lambda folder: pictures.estimate(X, folder / "mask.png"),
+        TypeError,
+        "mask is the path '.*mask.png'; read the file first",
+    ),
+    "text": (
+        lambda _: MeanCompleter().fit([[1, "four"]]),
+        ValueError,
+        "'four' at row 0, column 1, which is not a number; .* does so itself\\.$",
+    ),
+    "numbers as text": (
+        lambda _: MeanCompleter().fit(np.array([["1.5", "2"]])),
+        ValueError,
+        r"'1.5' at row 0, column 0, which is text; .*X.astype\(float\)",
+    ),
+    "text in new rows of numbers": text_in_new_rows(MeanCompleter()),
+    "text in new rows of a table": text_in_new_rows(MixedCompleter(MeanCompleter())),
+    "text in new rows of series": text_in_new_rows(SeriesCompleter()),
+    "text in new rows of groups": text_in_new_rows(
+        GroupedCompleter(MeanCompleter(), by="a")
+    ),
+    "no mark of missing cells": no_mark(MeanCompleter, None),
+    "pandas' mark of missing cells": no_mark(AutoCompleter, pd.NA),
+    "no mark in a table": no_mark(MixedCompleter, pd.NA),
+    "a user outside of the fit": (
+        lambda _: ALS.fit(X).recommend(12),
+        ValueError,
+        r"users contains 12 at position 0, outside 0\.\.11; .* a new row as a dict",
+    ),
+    "a similar user outside of the fit": (
+        lambda _: ALS.fit(X).similar_users([12]),
+        ValueError,
+        r"users contains 12 .* outside 0\.\.11; correct it, or fit again",
+    ),
+    "a cell outside of the fit": (
+        lambda _: MeanCompleter().fit(X).predict_entries([12], [0]),
+        ValueError,
+        r"rows contains 12 .* outside 0\.\.11; correct it, or fit again",
+    ),
+    "a number among identifiers": (
+        lambda _: ALS.fit(Entries.from_frame(STARS, *STARS)).recommend(5),
+        TypeError,
+        r"users must be strings, .* such as \['ann'\]; got \[5\]",
+    ),
+    "a candidate in another spelling": (
+        lambda _: AutoCompleter(["svd"]).fit(X),
+        ValueError,
+        r"candidates contains 'svd'; did you mean 'SVD'\? The names are \['AIR'",
+    ),
+    "a candidate by its class": (
+        lambda _: AutoCompleter("SVDCompleter").fit(X),
+        ValueError,
+        "candidates contains 'SVDCompleter'; did you mean 'SVD'",
+    ),
+    "a candidate without a list": (
+        lambda _: AutoCompleter("SVD").fit(X),
+        ValueError,
+        r"candidates is 'SVD'; pass a list of names: \['SVD'\]",
+    ),
+    "a class in another spelling": (
+        lambda _: skmc.AirCompleter,
+        AttributeError,
+        "module 'skmc' has no attribute 'AirCompleter'; did you mean 'AIRCompleter'",
+    ),
+    "a class of the room in another spelling": (
+        lambda _: skmc.completers.KnnCompleter,
+        AttributeError,
+        "no attribute 'KnnCompleter'; did you mean 'KNNCompleter'",
+    ),
+    "nothing of this name": (
+        lambda _: skmc.nonsense,
+        AttributeError,
+        "module 'skmc' has no attribute 'nonsense'$",
+    ),
     "an integer beyond floats": (
         lambda _: MeanCompleter().fit([[10**400, 1.0]]),
         ValueError,

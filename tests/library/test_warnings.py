@@ -34,6 +34,7 @@ from skmc import (
 )
 from skmc.inverses import LDMinv
 from skmc.model_selection import BatchedGridSearchCV, compare, fit_batch
+from skmc.panel import effect
 from skmc.sensing import FactorizedSensingRegressor, NuclearSensingRegressor
 from skmc.uncertainty import MultipleCompletion
 
@@ -44,6 +45,10 @@ NO_COL = np.where(np.arange(6) == 2, np.nan, HOLES)
 UNITS = NO_COL * 10.0 ** np.arange(6)
 TABLE = pd.DataFrame(HOLES, columns=list("abcdef")).assign(
     ticket=[f"t{k}" for k in range(12)]
+)
+LONG = pd.DataFrame(
+    [(k, day, float(k + day)) for k in range(5) for day in range(6)],
+    columns=["user", "day", "steps"],
 )
 y = np.arange(12.0)
 RNG = np.random.RandomState(0)
@@ -77,6 +82,24 @@ CASES = {
         "Column 2",
     ),
     "identifiers": (lambda: MixedCompleter(MeanCompleter()).fit(TABLE), "ticket"),
+    "numbers as text": (
+        lambda: MixedCompleter(MeanCompleter()).fit(
+            TABLE.assign(ticket=[f"{k}.5" for k in range(12)])
+        ),
+        "'ticket' (numbers stored as text, such as '0.5'; convert",
+    ),
+    "long form": (
+        lambda: MixedCompleter(MeanCompleter()).fit(LONG),
+        "'user' and 'day'",
+    ),
+    "long form, in a stack": (
+        lambda: AutoCompleter(["means"]).fit(LONG.astype({"user": str})),
+        "SeriesCompleter(unit=..., time=...)",
+    ),
+    "few placebos": (
+        lambda: effect(RNG.randn(8, 6), np.eye(8, 6, 5) > 0, n_placebos=3),
+        "3 placebos give no interval of 90 %, which needs 9",
+    ),
     "identifiers, in a stack": (
         lambda: AutoCompleter(["means", "KNN"], random_state=0).fit_transform(TABLE),
         "ticket",

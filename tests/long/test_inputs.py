@@ -156,8 +156,8 @@ def _dates(values, observed, rng):
 OTHERS = [None, "text", 5, {"a": [1.0]}, {1.0}, iter([[1.0]]), np.float64(3), object()]
 FAULTS = {
     "text": Fault(_with_cell("four"), "'four' at row .* is not a number", True),
-    "a number as text": Fault(_with_cell("4"), "'4' at row .* is not a number", True),
-    "bytes": Fault(_with_cell(b"4"), "b'4' at row .* is not a number", True),
+    "a number as text": Fault(_with_cell("4"), "'4' at row .* is text; convert", True),
+    "bytes": Fault(_with_cell(b"4"), "b'4' at row .* is text; convert", True),
     "an object": Fault(_with_cell({}), "holds {} at row .* is not a number", True),
     "a long integer": Fault(
         _with_cell(10**400), "holds an integer of 401 digits at row", True

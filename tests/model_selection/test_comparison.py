@@ -142,6 +142,7 @@ def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
     assert type(table[["mean"]]) is type(pickle.loads(pickle.dumps(table))[["mean"]])
 
 
+@pytest.mark.repository
 def test_the_default_follows_the_guide():
     """It is checked on a table of usual size and on a picture, without slow methods."""
     everything = candidates_for(np.ones((500, 10)), max_time=1e9)

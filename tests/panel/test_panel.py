@@ -60,7 +60,7 @@ def test_the_counterfactual_is_the_completion_without_the_treated_cells():
 def test_placebos_take_the_place_of_the_treated_unit():
     """Each once, without the treated unit; here the order does not matter."""
     X, treated = panel(n_units=8)
-    found = effect(X, treated, MCNNM)
+    found = effect(X, treated, MCNNM, level=0.5)
     expected = []
     for k in range(7):
         placebo = np.zeros((7, 20), bool)
@@ -70,19 +70,21 @@ def test_placebos_take_the_place_of_the_treated_unit():
     np.testing.assert_allclose(sorted(found.placebo_att), sorted(expected))
     assert found.p_value == (1 + sum(np.abs(expected) >= found.att)) / 8
     # The same placebos again are no evidence.
-    more = effect(X, treated, MCNNM, n_placebos=50)
+    more = effect(X, treated, MCNNM, n_placebos=50, level=0.5)
     assert len(more.placebo_att) == 7 and more.p_value == found.p_value
 
 
 def test_groups_take_the_place_of_several_units():
     X, treated = panel(n_units=11, first=(10, 14, 17))
-    found = effect(X, treated, MCNNM, random_state=0)
+    found = effect(X, treated, MCNNM, level=0.5, random_state=0)
     assert found.placebo_gaps.shape == (8, 2, 20)
     started = ~np.isnan(found.placebo_gaps[:, 0])
     np.testing.assert_array_equal(started, np.tile(treated.any(0), (8, 1)))
-    again = effect(X, treated, MCNNM, random_state=0)
+    again = effect(X, treated, MCNNM, level=0.5, random_state=0)
     np.testing.assert_array_equal(found.placebo_att, again.placebo_att)
-    assert len(effect(X, treated, MCNNM, n_placebos=3).placebo_att) == 3
+    with pytest.warns(UserWarning, match="3 placebos give no interval of 90 %.* 9:"):
+        few = effect(X, treated, MCNNM, n_placebos=3)
+    assert len(few.placebo_att) == 3 and few.interval == (-np.inf, np.inf)
 
 
 @pytest.mark.long
@@ -192,7 +194,7 @@ def test_missing_cells_leave_placebos_that_others_predict():
     X[1, 9] = 0.0
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Row 5")  # of X, once; not of placebos
-        found = effect(X, treated, MCNNM, random_state=0)
+        found = effect(X, treated, MCNNM, level=0.5, random_state=0)
     assert found.placebo_gaps.shape == (6, 2, 12)
     assert np.isfinite(found.placebo_att).all()
     assert np.isnan(found.placebo_gaps[:, 0, 9]).all()
@@ -224,7 +226,7 @@ def test_plot():
     import matplotlib.pyplot as plt
 
     X, treated = panel(n_units=9)
-    found = effect(X, treated, MCNNM)
+    found = effect(X, treated, MCNNM, level=0.5)
     display = found.plot()
     assert display is found
     outcomes, gaps = display.axes_
@@ -324,9 +326,9 @@ def test_a_long_table_has_the_effect_of_the_wide_one():
 
 
 BAD_TABLES = {
-    "unit": ({"unit": "state"}, "unit must be a column of X, one of"),
+    "unit": ({"unit": "state"}, "unit must be a column of X, one of .*got 'state'"),
     "treated": ({"treated": np.ones(3)}, "treated must be a column of X"),
-    "outcome": ({"outcome": "price"}, "outcome must be a column of X"),
+    "outcome": ({"outcome": "price"}, "outcome must be a column of X.*got 'price'"),
     "outcomes": ({"X": lambda t: t.assign(price=1)}, r"Name the outcome, one of \["),
     "twice": (
         {"X": lambda t: pd.concat([t, t[:1]])},

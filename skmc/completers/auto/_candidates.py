@@ -16,7 +16,7 @@ from sklearn.impute import IterativeImputer
 
 from skmc.base import BaseCompleter, TakesGraphs
 from skmc.cells import Container, Entries
-from skmc.completers import completer_classes
+from skmc.completers import closest, completer_classes
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
 
@@ -236,12 +236,19 @@ def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candida
         found = [Candidate(*item) for item in wanted.items()]
     else:
         found = family(seed, str(resolve_device(device)))
-        if not isinstance(wanted, str):
-            names, known = list(wanted), [c.name for c in found]
+        if not (isinstance(wanted, str) and wanted == "auto"):
+            names = [wanted] if isinstance(wanted, str) else list(wanted)
+            known = [c.name for c in found]
             if unknown := [name for name in names if name not in known]:
+                near = closest(str(unknown[0]), known)
+                hint = f"did you mean {near!r}? The" if near else "the"
                 raise ValueError(
-                    f"candidates contains {unknown[0]!r}; the names are {known}. "
+                    f"candidates contains {unknown[0]!r}; {hint} names are {known}. "
                     "Pass other estimators in a mapping of names to estimators."
+                )
+            if isinstance(wanted, str):
+                raise ValueError(
+                    f"candidates is {wanted!r}; pass a list of names: [{wanted!r}]."
                 )
             found = [c for c in found if c.name in names]
     if not found:

@@ -262,7 +262,7 @@ class AutoCompleter(Samples, TakesBounds):
     completer_tags = CompleterTags(
         recovers=0.05, unweighted="it compares methods without weights, too"
     )
-    candidates: Literal["auto"] | Candidates = "auto"
+    candidates: str | Candidates = "auto"
     _: KW_ONLY
     max_time: Positive | None = MAX_TIME
     scaling: Literal["auto", "columns", "global"] | None = "auto"

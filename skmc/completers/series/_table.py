@@ -285,8 +285,6 @@ def _numbers(raws: list[RawColumn], others: set[int | None]) -> list[int]:
 
 
 def _floats(raw: RawColumn) -> np.ndarray:
-    if not raw.numeric:
-        raise ValueError(f"{raw.label} has values that are not numbers.")
     values = raw.floats.astype(float)
     if (np.abs(values) > LARGEST).any():
         raise ValueError(
