@@ -13,6 +13,8 @@ matplotlib.use("Agg")
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
+from sphinx_gallery.sorting import ExplicitOrder
+
 import skmc
 
 project = "skmc"
@@ -72,7 +74,6 @@ plot_apply_rcparams = True
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    # In a section, the examples with the least code come first.
     "subsection_order": [
         f"../examples/{section}"
         for section in (
@@ -84,6 +85,17 @@ sphinx_gallery_conf = {
             "extending",
         )
     ],
+    # What most readers look for comes first in its section.
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_mixed_table.py",
+            "plot_beside_scikit_learn.py",
+            "plot_scratched_photo.py",
+            "plot_recommend_films.py",
+            "plot_pooled_estimate.py",
+            "*",
+        ]
+    ),
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("skmc",),
     "reference_url": {"skmc": None},
