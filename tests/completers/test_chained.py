@@ -59,6 +59,17 @@ def test_a_linear_gaussian_table_agrees_with_the_gaussian():
     assert scores[0] == pytest.approx(scores[1], rel=0.08)
 
 
+@pytest.mark.parametrize("n_draws", [2, 5, 20])
+def test_values_of_observed_cells_come_from_models_of_other_rows(n_draws):
+    """Each row is left out by some of the draws, so noise is not fitted."""
+    X = np.random.RandomState(0).standard_normal((150, 6))
+    hidden = patterns.random(X, 0.2, random_state=1)
+    completer = ChainedCompleter(n_draws=n_draws, random_state=0)
+    completer.fit(np.where(hidden, np.nan, X))
+    found = completer.reconstruction_[~hidden]
+    assert np.corrcoef(found, X[~hidden])[0, 1] < 0.2
+
+
 def test_draws_are_observed_values_or_not():
     rng = np.random.RandomState(0)
     x = rng.randn(300)
