@@ -310,6 +310,11 @@ def test_no_link_is_broken(site):
     assert not broken, "\n".join(sorted(set(broken))[:30])
 
 
+def test_tables_are_shown_as_tables(site):
+    for path in pages_of(site):
+        assert not re.search(r"<p>\s*\|", (site / path).read_text()), path
+
+
 def test_every_method_has_its_advice():
     page = (DOCS / "choosing.md").read_text()
     for cls in all_completers():
