@@ -88,6 +88,10 @@ def load_photo(name: str = "china") -> np.ndarray:
     ImportError
         Pillow is not installed (``pip install skmc[plot]``).
 
+    See Also
+    --------
+    load_image : Pictures of papers.
+
     Examples
     --------
     >>> from skmc.datasets import load_photo
@@ -117,6 +121,11 @@ def load_image(
     Returns
     -------
     ndarray of shape (n_rows, n_cols)
+
+    See Also
+    --------
+    load_photo : A photo that needs no file.
+    load_mask : Masks for these pictures.
     """
     return _picture(_file(f"images/{name}.png", data_home)) / 255
 
@@ -135,6 +144,10 @@ def load_mask(name: str = "texture", data_home: str | Path | None = None) -> np.
     Returns
     -------
     bool ndarray of shape (240, 240)
+
+    See Also
+    --------
+    load_image : Pictures for these masks.
     """
     return _picture(_file(f"images/masks/{name}_mask_240.png", data_home)) > 127
 
@@ -154,6 +167,10 @@ def load_syn_netflix(data_home: str | Path | None = None) -> Bunch:
     Returns
     -------
     sklearn.utils.Bunch
+
+    See Also
+    --------
+    load_movielens : Real ratings.
     """
     file = _arrays("graph/syn_netflix.npz", data_home)
     return Bunch(
@@ -183,6 +200,10 @@ def load_drug_target(
     Bunch
         ``data`` (drugs x targets, 0/1), ``row_graph`` and ``col_graph`` (symmetrized
         similarities), ``drug_ids``, ``target_ids``.
+
+    See Also
+    --------
+    load_expression : Gene expression.
     """
     file = _arrays(f"drug_target/dti_{name}.npz", data_home)
     return Bunch(
@@ -212,6 +233,10 @@ def load_movielens(size: str = "100k", data_home: str | Path | None = None) -> B
         ``row_graph`` and ``col_graph`` if ``graph/movielens_100k_graphs.npz`` exists,
         and ``genres`` (films x 19, 0/1) if ``ratings/u.item`` exists, the file of this
         name in the archive of MovieLens-100K.
+
+    See Also
+    --------
+    load_flixster : Ratings with graphs of users and films.
     """
     file = _arrays(f"ratings/movielens_{size}.npz", data_home)
     entries = Entries.from_triplets(
@@ -253,6 +278,10 @@ def load_flixster(data_home: str | Path | None = None) -> Bunch:
     Returns
     -------
     sklearn.utils.Bunch
+
+    See Also
+    --------
+    load_movielens : Ratings of MovieLens.
     """
     file = _arrays("ratings/flixster_monti3000.npz", data_home)
     shape = tuple(int(n) for n in file["shape"])
@@ -290,6 +319,10 @@ def load_table(name: str = "concrete", data_home: str | Path | None = None) -> B
     Returns
     -------
     sklearn.utils.Bunch
+
+    See Also
+    --------
+    sklearn.datasets.load_wine : A table that needs no file.
     """
     file = _arrays(f"tabular/{name}.npz", data_home)
     bunch = Bunch(
@@ -319,6 +352,10 @@ def load_expression(
     Returns
     -------
     sklearn.utils.Bunch
+
+    See Also
+    --------
+    load_drug_target : Drug-target interactions.
     """
     file = _arrays(f"gene_expression/{name}.npz", data_home)
     rest = {key: file[key] for key in file if key != "X"}
@@ -339,6 +376,10 @@ def load_mnist_digits(data_home: str | Path | None = None) -> Bunch:
     Returns
     -------
     sklearn.utils.Bunch
+
+    See Also
+    --------
+    load_image : Photographs.
     """
     file = _arrays("digits/mnist_train_first100.npz", data_home)
     return Bunch(images=file.images / 255, target=file.labels)

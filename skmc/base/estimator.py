@@ -178,6 +178,10 @@ class CompleterTags:
         Whether the model reproduces the observed cells.
     unweighted : str, default="it has no weights of cells"
         Reason why `fit` takes no ``cell_weight``; empty if it takes it.
+
+    See Also
+    --------
+    BaseCompleter : Has them as ``completer_tags``.
     """
 
     recovers: float

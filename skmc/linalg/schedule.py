@@ -29,6 +29,10 @@ class CosineSchedule:
         Value from step ``horizon`` on.
     horizon : int
         Number of steps until ``end`` is reached.
+
+    See Also
+    --------
+    Descent : Uses it for the learning rate.
     """
 
     start: float

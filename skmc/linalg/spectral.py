@@ -105,6 +105,10 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     -------
     Tensor of shape (\*batch, m, n)
 
+    See Also
+    --------
+    skmc.SNNCompleter : Applies activations to singular values.
+
     Examples
     --------
     >>> import torch
