@@ -26,8 +26,10 @@ from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 
 # The strength of the linear part of each chain, as multiples of `lambda_ridge`. Chains
-# that agree on it vary too little: whether a relation is linear is uncertain, too.
-RIDGES = (1.0, 1.0, 100.0, math.inf)
+# that agree on it vary too little: whether a relation is linear is uncertain, too. The
+# last chain has hardly a linear part. Without any, the splits of a column of integers
+# would often be equally good, and rounding would decide between them.
+RIDGES = (1.0, 1.0, 100.0, 1e8)
 N_PARTS = 10  # of the rows, of which each draw leaves out one
 LEAST_SWEEPS = 4  # before models are kept
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
@@ -58,9 +60,9 @@ class ChainedCompleter(Samples, TakesBounds):
     increasing number of missing cells. Four chains of sweeps run from different starts
     until they agree, and the draws of later sweeps are kept. They differ in the weight
     of the coefficients: two have ``lambda_ridge``, one has 100 times as much, and one
-    has no linear part. New rows follow the same sweeps with the models of the fit.
-    Draws of different sweeps or chains have different models, so the uncertainty of the
-    model is included.
+    so much that only the tree is left. New rows follow the same sweeps with the models
+    of the fit. Draws of different sweeps or chains have different models, so the
+    uncertainty of the model is included.
 
     `transform` returns means, for small errors of cells. `sample` returns draws. Only
     these keep the variances, correlations and regressions of the complete data.
@@ -641,7 +643,7 @@ def _trained(
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
     """Train the linear part and the tree; also leaves and residuals of the rows."""
     coefs = np.zeros(A.shape[1] + 1)
-    if y.shape[1] == 1 and math.isfinite(ridge):
+    if y.shape[1] == 1:
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
         gram = inputs.mT @ inputs
         gram.diagonal()[:-1] += ridge
