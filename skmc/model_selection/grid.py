@@ -254,9 +254,9 @@ class _Fitted:
         return _Fitted(clone(self.completer), self.fits)
 
 
-def _key(candidate: Mapping[str, Any], X: Container) -> tuple[str, bytes]:
+def _key(candidate: Mapping[str, Any], X: Container) -> Any:
     # joblib's hash of a masked array does not contain its mask.
-    return joblib.hash(dict(candidate)), pickle.dumps(X)
+    return joblib.hash((dict(candidate), pickle.dumps(X)))
 
 
 def _fitted(group: list[tuple[Any, Any, Any]]) -> Fits:
