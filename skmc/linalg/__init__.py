@@ -34,7 +34,6 @@ from skmc.linalg.threads import (
     resolve_device,
     threads_for,
     threads_for_rows,
-    threads_shared_by,
     work_of,
 )
 

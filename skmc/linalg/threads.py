@@ -164,29 +164,6 @@ def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator
         yield from pool.map(alone, items)
 
 
-@contextmanager
-def threads_shared_by(n_workers: int) -> Iterator[None]:
-    """Divide Torch's threads among Python threads that this block starts.
-
-    Parameters
-    ----------
-    n_workers : int
-        Number of Python threads that call Torch at the same time.
-
-    Yields
-    ------
-    None
-    """
-    n_threads = torch.get_num_threads()
-    if n_workers > 1:
-        torch.set_num_threads(max(1, n_threads // n_workers))
-    try:
-        yield
-    finally:
-        if n_workers > 1:
-            torch.set_num_threads(n_threads)
-
-
 @functools.cache
 def _libraries() -> ThreadpoolController:
     """BLAS and OpenMP libraries of this process, found once."""

@@ -151,7 +151,7 @@ def _member(solution: Solution, k: int) -> Solution:
     )
 
 
-def batch_key(completer: object, X: Any) -> Any:
+def group_key(completer: object, X: Any) -> Any:
     """Key that is equal for fits that can share a batch.
 
     Parameters
@@ -205,7 +205,7 @@ def batch_pays(completers: Sequence[Any], X: Any) -> bool:
     bool
     """
     try:
-        keys = {batch_key(completer, X) for completer in completers}
+        keys = {group_key(completer, X) for completer in completers}
     except CannotBatch:
         return False
     on_device = resolve_device(completers[0].device).type != "cpu"

@@ -21,7 +21,7 @@ from skmc.base import CannotBatch, warn_user
 from skmc.cells import Container, Entries
 from skmc.compatibility import page_of_class, safe_split
 from skmc.linalg import resolve_device
-from skmc.model_selection.batch import batch_key, fit_prepared, largest_batch
+from skmc.model_selection.batch import fit_prepared, group_key, largest_batch
 
 Fits = dict[Any, Any]  # fitted completers by `_key`
 
@@ -191,7 +191,7 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
             completer = clone(self.estimator).set_params(**clone(params, safe=False))
             try:
                 key = _key(params, part)
-                groups[batch_key(completer, part)].append((key, completer, part))
+                groups[group_key(completer, part)].append((key, completer, part))
             except CannotBatch as error:
                 alone[str(error)] += 1
         for reason, n_fits in alone.items():

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmc import MeanCompleter, Observed, SparseObserved, TreesCompleter, linalg
 from skmc.completers import trees
-from skmc.linalg import Workload, threads_for, threads_shared_by, work_of
+from skmc.linalg import Workload, threads_for, work_of
 from skmc.linalg.threads import PASS
 from skmc.loop import solve
 from skmc.sensing import DenseMeasurements
@@ -148,14 +148,6 @@ def test_threads_of_python_do_not_disturb_each_other(two):
 def test_a_thread_that_begins_meanwhile_is_not_limited(two):
     with threads_for(SMALL), ThreadPoolExecutor(1) as pool:
         assert pool.submit(torch.get_num_threads).result() == 2
-
-
-@pytest.mark.usefixtures("two")
-@pytest.mark.parametrize("n_workers, expected", [(1, 2), (2, 1), (5, 1)])
-def test_workers_share_threads(n_workers, expected):
-    with threads_shared_by(n_workers), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(torch.get_num_threads).result() == expected
-    assert torch.get_num_threads() == 2
 
 
 @dataclass(frozen=True, kw_only=True)
