@@ -21,7 +21,13 @@ from skmc.base.fitted import (
 )
 from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
-from skmc.base.reading import check_names, positions, read_matrix, read_weights
+from skmc.base.reading import (
+    check_names,
+    positions,
+    read_matrix,
+    read_row_weights,
+    read_weights,
+)
 from skmc.base.reporting import (
     KeepsEmpty,
     diverged,
@@ -35,7 +41,12 @@ from skmc.base.reporting import (
 )
 from skmc.base.sampling import Samples
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
-from skmc.base.takes import TakesFeatures, TakesGraphs, TakesWeights
+from skmc.base.takes import (
+    TakesFeatures,
+    TakesGraphs,
+    TakesRowWeights,
+    TakesWeights,
+)
 from skmc.base.trials import Choice, Trials
 
 __all__ = [
@@ -49,6 +60,7 @@ __all__ = [
     "Samples",
     "TakesFeatures",
     "TakesGraphs",
+    "TakesRowWeights",
     "TakesWeights",
     "Trials",
 ]

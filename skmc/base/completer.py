@@ -28,6 +28,7 @@ from skmc.base.reading import (
     in_order_of_fit,
     positions,
     read_matrix,
+    read_row_weights,
     read_weights,
 )
 from skmc.base.reporting import (
@@ -101,10 +102,27 @@ def validated(fit: Fit) -> Fit:
         for name in given:
             if name not in known:
                 if name == "cell_weight":
+                    remedy = "Leave it out"
+                    if "sample_weight" in known:
+                        remedy = "Pass sample_weight, a number for each row"
                     raise TypeError(
                         f"{type(self).__name__}.fit() takes no cell_weight: "
-                        f"{self.completer_tags.unweighted}. Leave it out, or use "
+                        f"{self.completer_tags.unweighted}. {remedy}, or use "
                         "SVDCompleter or another completer of weighted cells."
+                    )
+                if name == "sample_weight":
+                    remedy = (
+                        "use GaussianCompleter, TreesCompleter or another completer of "
+                        "weighted rows"
+                    )
+                    if "cell_weight" in known:
+                        remedy = (
+                            "pass cell_weight, a matrix of the shape of X with the "
+                            f"weight of each row in all of its cells, or {remedy}"
+                        )
+                    raise TypeError(
+                        f"{type(self).__name__}.fit() got an unexpected keyword "
+                        f"argument 'sample_weight': {remedy}."
                     )
                 raise TypeError(
                     f"{type(self).__name__}.fit() got an unexpected keyword argument "
@@ -120,7 +138,7 @@ class BaseCompleter(Estimator):
 
     Subclasses define `_fit_cells`, and annotate their further parameters, see
     `Estimator`. If ``fit`` takes more than the matrix, the class also inherits from
-    `TakesWeights`, `TakesGraphs` or `TakesFeatures`.
+    `TakesWeights`, `TakesRowWeights`, `TakesGraphs` or `TakesFeatures`.
 
     Parameters
     ----------
@@ -423,19 +441,27 @@ class BaseCompleter(Estimator):
             X, known = by_identifier(X, known)
             ids = X.ids
         weight = known.pop("cell_weight", None)
+        row_weights = known.pop("sample_weight", None)
         if weight is None and isinstance(X, Entries):
             weight = self._own_weights(X)
         if SparseObserved not in self.accepts:
-            matrix, source = self._read_rows(X, reset=True)
+            matrix, source = self._read_rows(X, reset=True, sample_weight=row_weights)
             weights = None
             if weight is not None:
                 rows, cols = np.nonzero(~np.isnan(matrix))
                 weights = np.zeros(matrix.shape)
                 weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
+            if row_weights is not None:
+                row_weights = read_row_weights(row_weights, len(matrix))
             if known:
                 known = read_known(known, (matrix.shape[0], matrix.shape[1]))
             given = Given.of_matrix(
-                matrix, weights, one_unit=one_unit, source=source, known=known
+                matrix,
+                weights,
+                row_weights,
+                one_unit=one_unit,
+                source=source,
+                known=known,
             )
         else:
             entries = self._read_entries(X)
@@ -460,7 +486,9 @@ class BaseCompleter(Estimator):
         said = getattr(self, "scaling", None) == "global"
         return said or self.completer_tags.pictures or _says_one_unit(X)
 
-    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+    def _read_rows(
+        self, X: Container, *, reset: bool, sample_weight: ArrayLike | None = None
+    ) -> tuple[np.ndarray, Any]:
         """Read the cells of rows, and their table if there is one."""
         if isinstance(X, Entries) and X.ids is not None and not reset:
             X = in_order_of_fit(X, self._priors)

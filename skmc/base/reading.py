@@ -185,6 +185,44 @@ def read_weights(
     return found
 
 
+def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
+    """Read the weights of rows.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_rows,)
+        One number for each row of ``X``.
+    n_rows : int
+        Number of rows of ``X``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        Another shape, or a weight that is negative, infinite or NaN.
+    """
+    try:
+        found = np.asarray(weights, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must be numbers: {error}.") from error
+    if found.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {found.shape}; it must have one number for each "
+            f"row of X, ({n_rows},)."
+        )
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        row = wrong.argmax()
+        raise ValueError(
+            f"sample_weight is {found[row]} at row {row}; weights must be finite and "
+            "at least 0."
+        )
+    return found
+
+
 def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
     """Find the columns of named cells. The cells of the fit have all of its rows.
 

@@ -318,6 +318,8 @@ def known_of_rows(known: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
     dict of str to ndarray or csr_array
     """
     part = dict(known)
+    if "sample_weight" in part:
+        part["sample_weight"] = part["sample_weight"][rows]
     if "row_features" in part:
         part["row_features"] = part["row_features"][rows]
     if "row_graph" in part:

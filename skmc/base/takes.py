@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import BaseCompleter, validated
@@ -20,6 +21,7 @@ class TakesWeights(BaseCompleter):
     --------
     TakesGraphs : Also graphs.
     TakesFeatures : Also graphs and features.
+    TakesRowWeights : Weights of rows.
     """
 
     @validated
@@ -58,6 +60,50 @@ class TakesWeights(BaseCompleter):
             negative or NaN.
         """
         return self._run_fit(X, y, cell_weight=cell_weight)
+
+
+class TakesRowWeights(BaseCompleter):
+    """Mixin of completers whose ``fit`` takes weights of rows.
+
+    See Also
+    --------
+    TakesWeights : Weights of cells.
+    """
+
+    @validated
+    def fit(
+        self, X: Container, y: object = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Parameters
+        ----------
+        X : container of shape (n_samples, n_features)
+            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
+            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
+            cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
+            With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+            curve.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, >= 0; None is 1. A row of weight 2 counts as two equal
+            rows. Nothing is learned from a row of weight 0, but it is completed, as a
+            new row. Weights are numbers of rows: divide those of a survey by their
+            mean, so that priors and penalties keep their strength.
+
+        Returns
+        -------
+        self
+            The fitted completer.
+
+        Raises
+        ------
+        ValueError
+            ``sample_weight`` has another shape, or a weight is negative or NaN, or no
+            row with an observed cell has a positive weight.
+        """
+        return self._run_fit(X, y, sample_weight=sample_weight)
 
 
 class TakesGraphs(BaseCompleter):

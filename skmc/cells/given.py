@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,9 @@ class Given:
         Input that determines the container of the result.
     seconds : float, default=0.0
         Time that reading has taken, for time limits that include it.
+    row_weights : ndarray of shape (n_rows,) or None, default=None
+        Weights of the rows. Then ``data`` has the rows of positive weight only, with
+        the weight of its row in each cell.
 
     See Also
     --------
@@ -55,12 +58,14 @@ class Given:
     scaling: Any = None
     source: Any = None
     seconds: float = 0.0
+    row_weights: np.ndarray | None = None
 
     @classmethod
     def of_matrix(
         cls,
         matrix: np.ndarray,
         weights: np.ndarray | None = None,
+        row_weights: np.ndarray | None = None,
         *,
         one_unit: bool = False,
         **more: Any,
@@ -73,6 +78,8 @@ class Given:
             NaN where a cell is missing.
         weights : ndarray of shape (n_rows, n_cols) or None, default=None
             Weights of the observed cells, >= 0.
+        row_weights : ndarray of shape (n_rows,) or None, default=None
+            Weights of the rows, >= 0, instead of those of cells.
         one_unit : bool, default=False
             Whether all cells have the same unit.
         **more : object
@@ -82,6 +89,23 @@ class Given:
         -------
         Given
         """
+        if row_weights is not None:
+            used = row_weights > 0
+            if np.isnan(matrix[used]).all():
+                raise ValueError(
+                    "sample_weight is 0 in all rows with an observed cell; at least "
+                    "one must be positive."
+                )
+            of_cells = np.repeat(row_weights[used, None], matrix.shape[1], 1)
+            part = cls.of_matrix(matrix[used], of_cells, one_unit=one_unit)
+            whole = cls.of_matrix(matrix, one_unit=one_unit).statistics
+            statistics = replace(
+                part.statistics,
+                shape=whole.shape,
+                row_means=whole.row_means,
+                empty_rows=whole.empty_rows,
+            )
+            return cls(part.data, statistics, matrix, row_weights=row_weights, **more)
         seen, times, own = ~np.isnan(matrix), None, None
         if weights is not None:
             seen &= weights > 0
@@ -145,11 +169,18 @@ class Given:
 
     @cached_property
     def cells(self) -> np.ndarray:
-        """`matrix` without the cells of weight 0."""
-        if not self.statistics.weighted:
+        """`matrix` without cells of weight 0; rows of weight 0 keep theirs."""
+        if not self.statistics.weighted or self.row_weights is not None:
             return self.matrix
         hidden = ~self.data.mask.cpu().numpy()
         return np.where(hidden, self.matrix.dtype.type(np.nan), self.matrix)
+
+    @property
+    def weights_of_rows(self) -> np.ndarray:
+        """Weight of each row, shape (n_rows,); 1 without ``row_weights``."""
+        if self.row_weights is None:
+            return np.ones(len(self.matrix))
+        return self.row_weights
 
     def units(self, how: str | None) -> str | None:
         """Replace "auto", a value of the parameter ``scaling`` of a completer.

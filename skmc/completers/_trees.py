@@ -109,13 +109,16 @@ def single(cells: np.ndarray) -> np.ndarray:
 
 
 def most_correlated(
-    X: np.ndarray, predicted: list[np.ndarray], inputs: list[np.ndarray]
+    X: np.ndarray,
+    predicted: list[np.ndarray],
+    inputs: list[np.ndarray],
+    weights: np.ndarray,
 ) -> list[np.ndarray]:
     """Choose at most 50 inputs of each model: the most correlated columns.
 
     The time of all models then grows with the number of columns, not with its square.
-    Correlations are those of the rows in which both columns are observed, and ten rows
-    without correlation.
+    Correlations are those of the rows in which both columns are observed, by weight,
+    and ten rows without correlation.
 
     Parameters
     ----------
@@ -125,6 +128,8 @@ def most_correlated(
         Columns that each model predicts. The largest of their correlations counts.
     inputs : list of ndarray
         Columns that each model may use, in ascending order.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows.
 
     Returns
     -------
@@ -140,10 +145,11 @@ def most_correlated(
     for start in range(0, len(predicted), at_once):
         part = slice(start, start + at_once)
         cols = np.concatenate(predicted[part])
-        size = (squares[:, cols].T @ seen) * (seen[:, cols].T @ squares)
-        common = seen[:, cols].T @ seen
+        times = weights[:, None] * seen[:, cols]
+        size = ((times * squares[:, cols]).T @ seen) * (times.T @ squares)
+        common = times.T @ seen
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.abs(Z[:, cols].T @ Z) / np.sqrt(size)
+            found = np.abs((times * Z[:, cols]).T @ Z) / np.sqrt(size)
         found = np.nan_to_num(found, posinf=0.0) * common / (common + PRIOR_ROWS)
         first = 0
         for own, others in zip(predicted[part], inputs[part], strict=True):

@@ -14,7 +14,14 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, Outcome, Samples, TakesBounds, limit_of
+from skmc.base import (
+    CompleterTags,
+    Outcome,
+    Samples,
+    TakesBounds,
+    TakesRowWeights,
+    limit_of,
+)
 from skmc.cells import Container, Given, Scaling
 from skmc.compatibility import Interval
 from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
@@ -42,7 +49,7 @@ RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
 
 
-class ChainedCompleter(Samples, TakesBounds):
+class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
     r"""Draw missing cells column by column, by chained equations with trees.
 
     Each column :math:`j` has the model
@@ -201,7 +208,9 @@ class ChainedCompleter(Samples, TakesBounds):
         cells, priors = given.matrix, given.statistics
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
         scaling = given.data.to(torch.float64).scaling_of("columns")
-        X = standardized(cells.astype(float), scaling)
+        weights = given.weights_of_rows
+        used = np.flatnonzero(weights)
+        X = standardized(cells[used].astype(float), scaling)
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         groups = self._groups(missing, varies)
@@ -210,7 +219,7 @@ class ChainedCompleter(Samples, TakesBounds):
         levels = [_levels(X[:, group], self.match) for group in groups]
         ridges = [self.lambda_ridge * times for times in RIDGES[:n_chains]]
         parts = max(2, min(N_PARTS, self.n_draws))
-        chains = _Chains(X, ridges, groups, levels, parts, rng)
+        chains = _Chains(X, weights[used], ridges, groups, levels, parts, rng)
         interrupted = False
         try:
             chains.run(self.max_iter, self.tol, n_kept, tasks)
@@ -225,14 +234,16 @@ class ChainedCompleter(Samples, TakesBounds):
                 f"kept {n_kept * n_chains} of {self.n_draws} draws, because "
                 f"{limit_of(self.max_time)} had passed; raise max_time."
             )
+        in_bag = np.zeros((len(chains.sweeps), n_chains, len(cells)), bool)
+        in_bag[..., used] = chains.in_bag
         rows = _ChainRows(
             chains.sweeps,
             n_kept,
             min(self.n_draws, n_kept * n_chains),
             scaling,
-            {g[0]: _levels(cells[:, g], self.match) for g in groups},
-            in_bag=np.stack(chains.in_bag),
-            seen=np.packbits(~missing, axis=1),
+            {g[0]: _levels(cells[used][:, g], self.match) for g in groups},
+            in_bag=np.packbits(in_bag, axis=2),
+            seen=np.packbits(~np.isnan(cells), axis=1),
             seed=rng.randint(2**31),
         )
         index = RowIndex(cells)
@@ -315,6 +326,8 @@ class _Chains:
     ----------
     X : ndarray of shape (n_rows, n_cols)
         Standardized cells, NaN where missing.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows, > 0.
     ridges : list of float
         Weight of the squared coefficients in each chain.
     groups : list of ndarray
@@ -330,6 +343,7 @@ class _Chains:
     def __init__(
         self,
         X: np.ndarray,
+        weights: np.ndarray,
         ridges: list[float],
         groups: list[np.ndarray],
         levels: list[np.ndarray | None],
@@ -337,6 +351,7 @@ class _Chains:
         rng: np.random.RandomState,
     ) -> None:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
+        self.weights = weights
         self.levels, self.ridges, self.rng = levels, ridges, rng
         self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
         self.sweeps: list[list[_ChainModel]] = []
@@ -344,12 +359,13 @@ class _Chains:
         self.n_iter = 0  # number of sweeps before models are kept
         used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
         others = [np.setdiff1d(used, group) for group in groups]
-        self.inputs = most_correlated(X, groups, others)
+        self.inputs = most_correlated(X, groups, others, weights)
         self.whole = np.repeat(np.nan_to_num(X)[None], len(ridges), 0)
         for group in groups:
             seen = np.flatnonzero(~self.missing[:, group[0]])
             rows = np.flatnonzero(self.missing[:, group[0]])
-            donors = rng.choice(seen, (len(ridges), len(rows)))
+            share = weights[seen] / weights[seen].sum()
+            donors = rng.choice(seen, (len(ridges), len(rows)), p=share)
             self.whole[:, rows[:, None], group] = X[donors[..., None], group]
 
     def run(self, max_iter: int, tol: float, n_kept: int, tasks: FitTasks) -> None:
@@ -359,12 +375,14 @@ class _Chains:
         missing cells is compared with that within the chains, over the later half of
         the sweeps.
         """
-        count, means = np.maximum(self.missing.sum(0), 1), []
+        times = self.weights[:, None] * self.missing
+        total, means = times.sum(0), []
+        total[total == 0] = 1
         agreed = late = False
         while not (agreed or late) and self.n_iter < max_iter:
             self._sweep(tasks)
             self.n_iter += 1
-            means.append(np.where(self.missing, self.whole, 0).sum(1) / count)
+            means.append((times * self.whole).sum(1) / total)
             agreed = self.n_iter >= LEAST_SWEEPS and _reduction(means) < tol
             late = seconds_left() <= 0
         while not late and len(self.sweeps) < self.n_iter + n_kept:
@@ -382,6 +400,7 @@ class _Chains:
         ):
             column = _ChainModel.trained(
                 self.X,
+                self.weights,
                 self.whole,
                 in_bag,
                 group,
@@ -393,7 +412,7 @@ class _Chains:
             _draw(column, self.whole, self.missing, self._uniform)
             columns.append(column)
         self.sweeps.append(columns)
-        self.in_bag.append(np.packbits(in_bag, axis=1))
+        self.in_bag.append(in_bag)
         tasks.done("sweep")
 
     def _uniform(self, n_rows: int) -> np.ndarray:
@@ -540,6 +559,7 @@ class _ChainModel(Trees):
     first: np.ndarray  # (n_nodes,), position of the first donor of a leaf
     count: np.ndarray  # (n_nodes,), number of donors
     donors: np.ndarray  # (n_donors, q)
+    upto: np.ndarray | None  # (n_donors,), cumulative weights; None if all are equal
     means: np.ndarray  # (n_nodes, q), of the donors of a leaf
     levels: np.ndarray | None  # distinct observed values, of which each draw is one
 
@@ -547,6 +567,7 @@ class _ChainModel(Trees):
     def trained(
         cls,
         X: np.ndarray,
+        weights: np.ndarray,
         whole: np.ndarray,
         in_bag: np.ndarray,
         predicted: np.ndarray,
@@ -561,7 +582,7 @@ class _ChainModel(Trees):
         n_cols), and ``in_bag`` has the shape (n_draws, n_rows).
         """
         seen = ~np.isnan(X[:, predicted[0]])
-        parts = []
+        parts, times = [], []
         for cells, bag, ridge in zip(whole, in_bag, ridges, strict=True):
             rows = np.flatnonzero(seen & bag)
             if not len(rows):
@@ -569,7 +590,8 @@ class _ChainModel(Trees):
             if len(rows) > MAX_SAMPLES:
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
-            parts.append(_trained(A, y, ridge, rng))
+            parts.append(_trained(A, y, weights[rows], ridge, rng))
+            times.append(weights[rows])
         coefs, trees, leaves, residuals = zip(*parts, strict=True)
         # The columns of the nodes are positions in `own`.
         own = np.arange(len(inputs) + len(predicted))
@@ -577,10 +599,12 @@ class _ChainModel(Trees):
         node = np.concatenate(
             [root + leaf for root, leaf in zip(arrays["roots"], leaves, strict=True)]
         )
-        donors = np.concatenate(residuals)
+        donors, weight = np.concatenate(residuals), np.concatenate(times)
         order = np.lexsort((donors[:, 0], node))
         count = np.bincount(node, minlength=len(arrays["cols"]))
-        sums = [np.bincount(node, part, len(count)) for part in donors.T]
+        total = np.bincount(node, weight, len(count))
+        sums = [np.bincount(node, weight * part, len(count)) for part in donors.T]
+        equal = (weight == weight[0]).all()
         return cls(
             **arrays,
             predicted=predicted,
@@ -589,7 +613,8 @@ class _ChainModel(Trees):
             first=np.cumsum(count) - count,
             count=count,
             donors=donors[order],
-            means=np.stack(sums, 1) / np.maximum(count, 1)[:, None],
+            upto=None if equal else np.cumsum(weight[order]),
+            means=np.stack(sums, 1) / np.where(count, total, 1)[:, None],
             levels=levels,
         )
 
@@ -615,8 +640,15 @@ class _ChainModel(Trees):
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray
     ) -> np.ndarray:
-        """Add the residual of a random donor of the leaf."""
-        donor = self.first[leaves] + (uniform * self.count[leaves]).astype(int)
+        """Add the residual of a random donor of the leaf, drawn by weight."""
+        first, count = self.first[leaves], self.count[leaves]
+        if self.upto is None:
+            donor = first + (uniform * count).astype(int)
+        else:
+            last = first + count - 1
+            low = np.where(first, self.upto[first - 1], 0.0)
+            place = low + uniform * (self.upto[last] - low)
+            donor = np.searchsorted(self.upto, place, side="right").clip(first, last)
         values = linear + self.donors[donor]
         return values if self.levels is None else _nearest(self.levels, values)
 
@@ -639,15 +671,20 @@ def _reduction(means: list[np.ndarray]) -> float:
 
 
 def _trained(
-    A: np.ndarray, y: np.ndarray, ridge: float, rng: np.random.RandomState
+    A: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    ridge: float,
+    rng: np.random.RandomState,
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
     """Train the linear part and the tree; also leaves and residuals of the rows."""
     coefs = np.zeros(A.shape[1] + 1)
     if y.shape[1] == 1:
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
-        gram = inputs.mT @ inputs
+        weighted = torch.from_numpy(weights)[:, None] * inputs
+        gram = weighted.mT @ inputs
         gram.diagonal()[:-1] += ridge
-        known = inputs.mT @ torch.from_numpy(y[:, 0])
+        known = weighted.mT @ torch.from_numpy(y[:, 0])
         coefs = torch.linalg.solve(gram, known).numpy()
     residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
     split = single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
@@ -656,7 +693,7 @@ def _trained(
         max_features=min(COLS_PER_SPLIT, split.shape[1]),
         random_state=rng.randint(2**31),
     )
-    tree.fit(split, on_grid(residual), check_input=False)
+    tree.fit(split, on_grid(residual), sample_weight=weights, check_input=False)
     return coefs, tree, tree.apply(split, check_input=False), residual
 
 

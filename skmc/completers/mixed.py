@@ -34,6 +34,7 @@ from skmc.tables import (
     read_table_weights,
     table_for,
     warn_of_columns,
+    weights_of_table_rows,
     with_indicator,
     with_tables,
 )
@@ -212,7 +213,12 @@ default=numpy.nan
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Container, y: object = None, *, cell_weight: Container | None = None
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        cell_weight: Container | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> MixedCompleter:
         """Learn the relations between the columns.
 
@@ -229,6 +235,10 @@ default=numpy.nan
             ``X``. Weights are used in the statistics of the columns and in the
             completer. The kinds of columns and their common values do not depend on
             weights above 0.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, >= 0, instead of weights of cells: a row of weight 2
+            counts as two equal rows. Nothing is learned from a row of weight 0, but it
+            is completed, as a new row.
 
         Returns
         -------
@@ -237,15 +247,24 @@ default=numpy.nan
         Raises
         ------
         TypeError
-            The completer takes no ``cell_weight``.
+            The completer takes no ``cell_weight``, or no ``sample_weight``.
         ValueError
-            ``cell_weight`` has another shape, or the weight of an observed cell is
-            negative or NaN.
+            Weights have another shape, are negative or NaN, or are given for both cells
+            and rows.
         """
         start = time.perf_counter()
         weights = read_table_weights(X, cell_weight, self.missing_values)
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
+        rows = None
+        if sample_weight is not None:
+            if weights is not None:
+                raise ValueError(
+                    "X has weights of cells and of rows; pass cell_weight or "
+                    "sample_weight, not both."
+                )
+            weights = weights_of_table_rows(X, sample_weight)
+            rows = weights[:, 0]
         table = table_for(self, X, weights)
         warn_of_columns(self, X, table)
         completer = self.completer
@@ -259,7 +278,9 @@ default=numpy.nan
                 )
         completer = table.completer_of(completer)
         source, known = Source.of(table, X), {}
-        if weights is not None:
+        if rows is not None:
+            known["sample_weight"] = rows
+        elif weights is not None:
             known["cell_weight"] = matrix_weights(table, weights)
         left = completer.get_params(deep=False).get("max_time")
         if left is not None:  # of which reading and writing take a part, too
@@ -269,8 +290,14 @@ default=numpy.nan
                 self.completer_ = completer.fit(source.matrix, **known)
             calibrations = None
             if not isinstance(completer, AutoCompleter):  # which has its own
-                again = table.completer_of(completer)
-                calibrations = _calibrations_of(again, completer, source, weights)
+                again, weighed = table.completer_of(completer), source
+                if rows is not None and weights is not None:
+                    used = np.flatnonzero(rows)
+                    weighed = Source.of(table, safe_indexing(X, used))
+                    weights, known = weights[used], {"sample_weight": rows[used]}
+                calibrations = _calibrations_of(
+                    again, completer, weighed, weights, known
+                )
         self.indicator_ = None
         if self.add_indicator:
             self.indicator_ = indicator_for(X, table.marks)
@@ -516,14 +543,20 @@ def _written(source: Source, matrix: np.ndarray) -> Any:
 
 
 def _calibrations_of(
-    completer: Any, fitted: Any, source: Source, weights: np.ndarray | None
+    completer: Any,
+    fitted: Any,
+    source: Source,
+    weights: np.ndarray | None,
+    known: Mapping[str, Any],
 ) -> list[Calibration]:
     """Choose the calibration of each column of categories.
 
     ``completer`` is unfitted; ``fitted`` is the same one, fitted to all cells.
+    ``weights`` are those of the cells of the table, and ``known`` are further arguments
+    of ``fit``.
     """
     table, found = source.table, []
-    held_out = list(_held_out(completer, fitted, source, weights))
+    held_out = list(_held_out(completer, fitted, source, known))
     chosen = [k for k, kind in enumerate(table.kinds) if kind == "categorical"]
     for k, (columns, category) in zip(chosen, table.categories, strict=True):
         parts = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
@@ -540,7 +573,7 @@ def _calibrations_of(
 
 
 def _held_out(
-    completer: Any, fitted: Any, source: Source, weights: np.ndarray | None
+    completer: Any, fitted: Any, source: Source, known: Mapping[str, Any]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Hidden cells of categories, and the completed matrix.
 
@@ -551,9 +584,7 @@ def _held_out(
     table, numbers = source.table, source.numbers
     if not table.categories:
         return
-    matrix, known = source.matrix, {}
-    if weights is not None:
-        known["cell_weight"] = matrix_weights(table, weights)
+    matrix = source.matrix
     seen = ~np.isnan(numbers)
     categorical = np.array([kind == "categorical" for kind in table.kinds])
     part = np.random.RandomState(0).randint(PARTS, size=numbers.shape)

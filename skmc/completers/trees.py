@@ -17,8 +17,17 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import gen_batches
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
-from skmc.base import CompleterTags, Fitted, Outcome, Samples, TakesBounds, limit_of
+from skmc.base import (
+    CompleterTags,
+    Fitted,
+    Outcome,
+    Samples,
+    TakesBounds,
+    TakesRowWeights,
+    limit_of,
+)
 from skmc.cells import Container, Given, Priors, Scaling
 from skmc.compatibility import HasMethods
 from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
@@ -51,7 +60,7 @@ def _has_leaves(completer: TreesCompleter) -> bool:
     return True
 
 
-class TreesCompleter(Samples, TakesBounds):
+class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     r"""Predict each column from the others by trees that handle missing values.
 
     For each column, an ensemble of regression trees is trained on the rows in which
@@ -68,7 +77,8 @@ class TreesCompleter(Samples, TakesBounds):
         `sklearn.tree.ExtraTreeRegressor` does, on four fifths of the rows, at most 10
         000. "boosting" is `sklearn.ensemble.HistGradientBoostingRegressor`. Your own
         regressor must accept NaN. It is cloned for each column, and gets a
-        ``random_state`` if its own is None. All are trained on standardized columns.
+        ``random_state`` if its own is None. Its own ``fit`` must take ``sample_weight``
+        if weights of rows are given. All are trained on standardized columns.
     n_estimators : int >= 1, default=50
         Number of trees per column; ignored for your own regressor.
     linear : bool, default=False
@@ -250,6 +260,13 @@ class TreesCompleter(Samples, TakesBounds):
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
+        own = self.estimator
+        takes = isinstance(own, str) or has_fit_parameter(own, "sample_weight")
+        if given.row_weights is not None and not takes:
+            raise ValueError(
+                f"estimator={own!r} takes no sample_weight in its fit; leave out the "
+                "weights, or use another estimator."
+            )
         n_tasks = given.statistics.shape[1] * self.max_iter
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
             return self._fit_rounds(given, tasks)
@@ -265,15 +282,19 @@ class TreesCompleter(Samples, TakesBounds):
         if self.linear:
             gaussian = GaussianCompleter(random_state=rng)
             gaussian._first_columns = self._first_columns
-            linear = gaussian.fit(cells)._fitted
-        first = self._first_of_cells(len(varies))
-        plan = _Plan.of(X, varies, first, self.estimator == "extra_trees")
+            linear = gaussian.fit(cells, sample_weight=given.row_weights)._fitted
+        first, weights = self._first_of_cells(len(varies)), given.weights_of_rows
+        together = self.estimator == "extra_trees"
+        plan = _Plan.of(X, weights, varies, first, together)
         start = whole = _expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
+        targets[weights == 0] = np.nan
         rounds: list[Models] = []
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = self._train(targets, inputs, plan, rng, tasks)
+            models, interrupted = self._train(
+                targets, inputs, given.row_weights, plan, rng, tasks
+            )
             n_trained = sum(len(model.predicted) for model in models)
             advice = self._out_of_time(len(rounds), n_trained, plan.n_cols)
             late = advice is not None and n_trained < plan.n_cols
@@ -282,7 +303,8 @@ class TreesCompleter(Samples, TakesBounds):
             values_now = start + _predicted(models, inputs, own)
             completed = _filled(X, values_now)
             if rounds:
-                change = float(np.square(completed - inputs).sum(dtype=float))
+                squares = np.square(completed - inputs).sum(1, dtype=float)
+                change = float(weights @ squares)
                 if change >= last:
                     break
                 last = change
@@ -301,6 +323,7 @@ class TreesCompleter(Samples, TakesBounds):
         self,
         X: np.ndarray,
         inputs: np.ndarray,
+        weights: np.ndarray | None,
         plan: _Plan,
         rng: np.random.RandomState,
         tasks: FitTasks,
@@ -324,13 +347,14 @@ class TreesCompleter(Samples, TakesBounds):
             with threads_for(work):
                 if self.estimator == "extra_trees":
                     rng, n_trees = np.random.RandomState(seed), self.n_estimators
-                    return _Forest.grown(inputs, y, cols, others, n_trees, rng)
+                    return _Forest.grown(inputs, y, weights, cols, others, n_trees, rng)
                 seen = ~np.isnan(y[:, 0])
                 others = others[_varies(inputs[np.ix_(seen, others)])]
                 regressor = self._regressor(int(seed))
                 if not len(others):
                     regressor = DummyRegressor()
-                regressor.fit(inputs[np.ix_(seen, others)], y[seen, 0])
+                known = {} if weights is None else {"sample_weight": weights[seen]}
+                regressor.fit(inputs[np.ix_(seen, others)], y[seen, 0], **known)
                 return _FittedRegressor(regressor, cols, others)
 
         models: Models = []
@@ -460,11 +484,17 @@ class _Plan:
 
     @classmethod
     def of(
-        cls, X: np.ndarray, varies: np.ndarray, first: np.ndarray, together: bool
+        cls,
+        X: np.ndarray,
+        weights: np.ndarray,
+        varies: np.ndarray,
+        first: np.ndarray,
+        together: bool,
     ) -> _Plan:
         """Plan the models of varying columns; columns without inputs get none.
 
-        ``X`` has standardized cells, by whose correlations inputs are chosen.
+        ``X`` has standardized cells, by whose correlations inputs are chosen, and
+        ``weights`` are those of its rows.
         ``first`` is, for each column, the first one of the same cell. With
         ``together``, a model predicts all columns of a cell.
         """
@@ -474,9 +504,8 @@ class _Plan:
         inputs = [used[first[used] != first[cols[0]]] for cols in predicted]
         pairs = [pair for pair in zip(predicted, inputs, strict=True) if len(pair[1])]
         predicted = [pair[0] for pair in pairs]
-        return cls(
-            predicted, most_correlated(X, predicted, [pair[1] for pair in pairs])
-        )
+        inputs = [pair[1] for pair in pairs]
+        return cls(predicted, most_correlated(X, predicted, inputs, weights))
 
     @property
     def n_cols(self) -> int:
@@ -501,12 +530,13 @@ class _Forest(Trees):
         cls,
         X: np.ndarray,
         y: np.ndarray,
+        weights: np.ndarray | None,
         predicted: np.ndarray,
         cols: np.ndarray,
         n_estimators: int,
         rng: np.random.RandomState,
     ) -> _Forest:
-        """Train each tree on the rows in which ``y`` is observed, without one fold."""
+        """Train each tree on the rows in which ``y`` is known, without one fold."""
         rows = rng.permutation(np.flatnonzero(~np.isnan(y[:, 0])))
         n_folds = min(FOLDS, n_estimators, len(rows))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
@@ -517,7 +547,8 @@ class _Forest(Trees):
             if len(kept) > MAX_SAMPLES:
                 kept = rng.choice(kept, MAX_SAMPLES, replace=False)
             tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
-            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
+            times = None if weights is None else weights[kept]
+            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept], times).tree_)
             bag[kept] = True
         in_bag, values = np.packbits(in_bag, axis=1), None
         if len(predicted) > 1:

@@ -32,11 +32,12 @@ class Stacking:
         L_j(w) + \frac{a}{N} L(w), \qquad
         L_j(w) = \sum_{i} (y_{ij} - p_{ij}^\top w)^2, \qquad L = \sum_j L_j,
 
-    with sums over the N held-out cells: all columns together count as ``a`` cells of
-    the column. The common weights :math:`w_0` minimize :math:`L`; they are the weights
-    of each column as ``a`` tends to infinity. For every ``a``, :math:`L_j(w_j) \le
-    L_j(w_0)`, because :math:`L(w_j) \ge L(w_0)`; so the stack's error on these cells
-    is at most that of the common weights, and this at most that of each candidate.
+    with sums over the N held-out cells, times their own weights if they have any: all
+    columns together count as ``a`` cells of the column. The common weights :math:`w_0`
+    minimize :math:`L`; they are the weights of each column as ``a`` tends to infinity.
+    For every ``a``, :math:`L_j(w_j) \le L_j(w_0)`, because :math:`L(w_j) \ge L(w_0)`;
+    so the stack's error on these cells is at most that of the common weights, and this
+    at most that of each candidate.
 
     The weights of categories in a table are apart from those of numbers and ordered
     levels. The columns of the matrix that represent a category share their weights,
@@ -93,12 +94,16 @@ class Stacking:
         *,
         numbers: np.ndarray | None = None,
         categories: Sequence[HeldOutCategory] = (),
+        times: np.ndarray | None = None,
     ) -> Stacking:
         """Fit the weights to the residuals of candidates, (n_cells, n_candidates).
 
         The sizes in ``prior_cells``, for each kind of column, are tried until the error
-        rises: first for ``numbers``, the columns that are no categories.
+        rises: first for ``numbers``, the columns that are no categories. ``times`` are
+        weights of the cells.
         """
+        if times is None:
+            times = np.ones(len(residuals))
         lot = np.random.RandomState(0).permutation(rows.max(initial=0) + 1)
         group, n = lot[rows] % GROUPS, residuals.shape[1]
         if numbers is None:
@@ -109,7 +114,7 @@ class Stacking:
         if len(numbers):
             at = np.isin(cols, numbers)
             place = np.searchsorted(numbers, cols[at])
-            squares = Squares(residuals[at], group[at], place, len(numbers))
+            squares = Squares(residuals[at], group[at], place, len(numbers), times[at])
             found.append((numbers, squares.chosen(next(priors))))
         if categories:
             for category in categories:
@@ -117,10 +122,13 @@ class Stacking:
             scores = LogScores(
                 [category.likelihood for category in categories],
                 [group[category.place[:, 0]] for category in categories],
+                [times[category.place[:, 0]] for category in categories],
             )
             chosen = scores.chosen(next(priors)).without_last()
             own_weights = zip(categories, chosen.columns, strict=True)
-            calibrations = [category.calibration(own) for category, own in own_weights]
+            calibrations = [
+                category.calibration(own, times) for category, own in own_weights
+            ]
             found.append(_widened(chosen, categories))
         common, columns = np.zeros(n), np.zeros((n_cols, n))
         crossed = np.zeros((GROUPS, n_cols, n))
@@ -229,9 +237,10 @@ class HeldOutCategory:
         own = self.proba[np.arange(len(self.true)), self.true]
         return np.column_stack([own, self.category.shares[self.true]])
 
-    def calibration(self, weights: np.ndarray) -> Calibration:
+    def calibration(self, weights: np.ndarray, times: np.ndarray) -> Calibration:
         """The calibration of the weighted probabilities."""
-        return calibration(self.proba @ weights, self.true, self.category.shares)
+        mixed, counts = self.proba @ weights, times[self.place[:, 0]]
+        return calibration(mixed, self.true, self.category.shares, counts)
 
 
 class Chosen(NamedTuple):
@@ -322,22 +331,29 @@ class Squares(Loss):
         Column of each cell.
     n_cols : int
         Number of columns.
+    times : ndarray of shape (n_cells,)
+        Weight of each cell.
     """
 
     def __init__(
-        self, R: np.ndarray, group: np.ndarray, cols: np.ndarray, n_cols: int
+        self,
+        R: np.ndarray,
+        group: np.ndarray,
+        cols: np.ndarray,
+        n_cols: int,
+        times: np.ndarray,
     ) -> None:
-        place = cols * GROUPS + group
+        place, R = cols * GROUPS + group, np.sqrt(times)[:, None] * R
         order = np.argsort(place, kind="stable")
-        counts = np.bincount(place, minlength=n_cols * GROUPS)
-        parts = np.split(R[order], np.cumsum(counts)[:-1])
-        grams = np.stack([part.T @ part for part in parts])
+        ends = np.cumsum(np.bincount(place, minlength=n_cols * GROUPS))
+        grams = np.stack([part.T @ part for part in np.split(R[order], ends[:-1])])
         self.grams = grams.reshape(n_cols, GROUPS, *grams.shape[1:])
+        counts = np.bincount(place, times, n_cols * GROUPS)
         self.counts = counts.reshape(n_cols, GROUPS)
 
     def fit(self, used: np.ndarray, prior_cells: float) -> tuple[np.ndarray, ...]:
         own, n_own = self.grams[:, used].sum(1), self.counts[:, used].sum(1)
-        mean = own.sum(0) / max(1, n_own.sum())
+        mean = own.sum(0) / (n_own.sum() or 1.0)
         common = simplex_minimum(mean)
         columns = np.tile(common, (len(own), 1))
         if np.isfinite(prior_cells):
@@ -357,11 +373,11 @@ class LogScores(Loss):
 
     .. math::
 
-        \sum_i \log(p_i^\top w) + a \sum_k w_{0k} \log w_k,
+        \sum_i t_i \log(p_i^\top w) + a \sum_k w_{0k} \log w_k,
 
-    where :math:`w_0` are the common weights, which count as ``a`` cells. These maximize
-    the sum over all columns, with a cell in addition for each candidate, which it alone
-    explains.
+    where :math:`t_i` is the weight of the cell, and :math:`w_0` are the common weights,
+    which count as ``a`` cells. These maximize the sum over all columns, with a cell in
+    addition for each candidate, which it alone explains.
 
     Parameters
     ----------
@@ -370,27 +386,33 @@ class LogScores(Loss):
         categories.
     group : list of int ndarray of shape (n_cells,)
         Group of each of these cells.
+    times : list of ndarray of shape (n_cells,)
+        Weight of each of these cells.
     """
 
-    def __init__(self, P: list[np.ndarray], group: list[np.ndarray]) -> None:
-        self.P, self.group = P, group
-        self.least = 1 / (sum(map(len, P)) + P[0].shape[1])
+    def __init__(
+        self, P: list[np.ndarray], group: list[np.ndarray], times: list[np.ndarray]
+    ) -> None:
+        self.P, self.group, self.times = P, group, times
+        self.least = 1 / (sum(own.sum() for own in times) + P[0].shape[1])
 
     def fit(self, used: np.ndarray, prior_cells: float) -> tuple[np.ndarray, ...]:
-        own = [
-            P[np.isin(group, used)] for P, group in zip(self.P, self.group, strict=True)
-        ]
-        common = mixture(np.concatenate(own), np.ones(own[0].shape[1]))
+        at = [np.isin(group, used) for group in self.group]
+        own = [P[rows] for P, rows in zip(self.P, at, strict=True)]
+        times = [counts[rows] for counts, rows in zip(self.times, at, strict=True)]
+        one = np.ones(own[0].shape[1])
+        common = mixture(np.concatenate(own), one, np.concatenate(times))
         columns = np.tile(common, (len(own), 1))
         if np.isfinite(prior_cells) and len(own) > 1:
-            for j, P in enumerate(own):
-                columns[j] = mixture(P, prior_cells * common)
+            for j, (P, counts) in enumerate(zip(own, times, strict=True)):
+                columns[j] = mixture(P, prior_cells * common, counts)
         return common, columns
 
     def loss(self, columns: np.ndarray, group: int) -> float:
+        parts = zip(self.P, self.group, self.times, columns, strict=True)
         return -sum(
-            float(np.log(P[own == group] @ w).sum())
-            for P, own, w in zip(self.P, self.group, columns, strict=True)
+            float(times[own == group] @ np.log(P[own == group] @ w))
+            for P, own, times, w in parts
         )
 
 
@@ -410,6 +432,8 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
     return found / found.sum()
 
 
-def rms(residuals: np.ndarray) -> float:
-    """Root mean square; NaN for no residuals."""
-    return float(np.sqrt(np.square(residuals).mean())) if len(residuals) else np.nan
+def rms(residuals: np.ndarray, times: np.ndarray | None = None) -> float:
+    """Root mean square, weighted by ``times``; NaN for no residuals."""
+    if not len(residuals):
+        return np.nan
+    return float(np.sqrt(np.average(np.square(residuals), weights=times)))

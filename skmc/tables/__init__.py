@@ -23,7 +23,12 @@ from skmc.tables.indicator import indicator_for, with_indicator
 from skmc.tables.levels import Calibration, Categorical, sharpened
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.raw_column import RawColumn
-from skmc.tables.reading import matrix_weights, read_table_weights, table_for
+from skmc.tables.reading import (
+    matrix_weights,
+    read_table_weights,
+    table_for,
+    weights_of_table_rows,
+)
 from skmc.tables.source import Source, numeric_deviations
 from skmc.tables.table import Table
 from skmc.tables.table_errors import errors

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from skmc.base import Estimator, read_weights
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skmc.base import Estimator, read_row_weights, read_weights
 from skmc.cells import Container, Entries
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.raw_column import marks_of
@@ -70,6 +73,24 @@ def read_table_weights(
     weights = np.zeros(observed.shape)
     weights[rows, cols] = read_weights(cell_weight, X, rows, cols, observed.shape)
     return weights
+
+
+def weights_of_table_rows(X: Any, sample_weight: ArrayLike) -> np.ndarray:
+    """Read the weights of rows, and repeat them in all columns.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        Result of `as_table`.
+    sample_weight : array-like of shape (n_rows,)
+        Argument of ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+    """
+    rows = read_row_weights(sample_weight, len(X))
+    return np.repeat(rows[:, None], X.shape[1], 1)
 
 
 def matrix_weights(table: Table, weights: np.ndarray) -> np.ndarray:

@@ -155,17 +155,17 @@ def test_inputs_of_wide_tables_are_the_most_correlated_columns():
     X[3:, 5], X[:3, 5] = np.nan, X[:3, 0]  # three equal cells
     predicted = [np.array([0]), np.array([0, 1])]
     others = [np.arange(1, 90), np.arange(2, 90)]
-    for own in most_correlated(X, predicted, others):
+    for own in most_correlated(X, predicted, others, np.ones(300)):
         np.testing.assert_array_equal(own, np.arange(40, 90))
     moved = X * 10.0 ** rng.uniform(-3, 3, 90)
     for a, b in zip(
-        most_correlated(X, predicted, others),
-        most_correlated(moved, predicted, others),
+        most_correlated(X, predicted, others, np.ones(300)),
+        most_correlated(moved, predicted, others, np.ones(300)),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
     few = [np.arange(1, 40)]
-    assert most_correlated(X, predicted[:1], few) is few
+    assert most_correlated(X, predicted[:1], few, np.ones(300)) is few
 
 
 @pytest.mark.filterwarnings("ignore:Row 0 .* no observed cell")

@@ -103,7 +103,7 @@ def test_factors_have_the_likelihood_of_their_covariance(rows):
     same = Gaussian(model.mean, model.covariance)
     values, mask = tensors(X, seen)
     expected = same.expect(values, Patterns.of(mask)).log_likelihood
-    found = sum(part.log_likelihood for part in model.scores(values, mask))
+    found = sum(part.log_likelihood.sum() for part in model.scores(values, mask))
     assert float(found) == pytest.approx(float(expected))
 
 
@@ -278,7 +278,8 @@ def test_draws_of_the_model_follow_the_posterior(rows):
     """Means of an inverse Wishart matrix and of its inverse; variance of the mean."""
     X = torch.from_numpy(rows[0])
     rng, (n, d), ridge = np.random.RandomState(0), X.shape, 2.0
-    draws = [Gaussian.from_posterior(X, ridge, rng) for _ in range(4000)]
+    ones = torch.ones(len(X))
+    draws = [Gaussian.from_posterior(X, ones, ridge, rng) for _ in range(4000)]
     scale = (n - 1) * X.mT.cov() + ridge * torch.eye(d)
     covariance = torch.stack([draw.covariance for draw in draws])
     close = {"rtol": 0.1, "atol": 0.02}

@@ -76,9 +76,25 @@ class Candidate(NamedTuple):
             return self
         return self._replace(estimator=clone(self.estimator).set_params(scaling=how))
 
-    def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The side information that ``fit`` takes, by the names of its arguments."""
-        return {name: known[name] for name in self.takes}
+    @property
+    def weighted(self) -> str | None:
+        """Name of the argument of ``fit`` for weights: of rows, else of cells."""
+        fit = getattr(self.estimator, "fit", None)
+        accepted = {} if fit is None else inspect.signature(fit).parameters
+        names = [name for name in ("sample_weight", "cell_weight") if name in accepted]
+        return names[0] if names else None
+
+    def arguments(self, known: Mapping[str, Any], X: Any) -> dict[str, Any]:
+        """What ``fit`` takes besides ``X``, by the names of its arguments."""
+        found = {name: known[name] for name in self.takes}
+        weights = known.get("sample_weight")
+        if weights is not None and self.weighted == "sample_weight":
+            found["sample_weight"] = weights
+        elif weights is not None and isinstance(X, Entries):
+            found["cell_weight"] = weights[X.rows]
+        elif weights is not None:
+            found["cell_weight"] = np.repeat(weights[:, None], X.shape[1], 1)
+        return found
 
 
 class CellImputer(IterativeImputer):

@@ -160,7 +160,8 @@ class Trial:
     def _predict_seen(
         self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
     ) -> tuple[Any, np.ndarray]:
-        given, fitted = self.candidate.arguments(known), self.candidate.clone(True)
+        fitted = self.candidate.clone(True)
+        given = self.candidate.arguments(known, cells[~part])
         if not hasattr(fitted, "predict_entries"):
             return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
         fitted.fit(cells[~part], **given)
@@ -364,7 +365,7 @@ class Race:
             with warnings.catch_warnings(), time_limit(left):
                 warnings.simplefilter("ignore")  # the leaderboard counts them
                 try:
-                    given = trial.candidate.arguments(part.known)
+                    given = trial.candidate.arguments(part.known, part.cells)
                     estimator = trial.candidate.clone()
                     cells = as_seen_by(estimator, part.cells, self.scaling)
                     fitted = estimator.fit(cells, **given)
@@ -387,7 +388,7 @@ class Race:
             {
                 "candidate": trial.name,
                 "status": "in the stack" if trial.name in shares else trial.status,
-                "error": rms(trial.first(1)),
+                "error": self.error_of(trial),
                 "cells": sum(map(len, trial.residuals)),
                 "weight": float(shares.get(trial.name, 0.0)),
                 "seconds": trial.seconds,
@@ -413,7 +414,9 @@ class Race:
         def ratio(trial: Trial) -> float:
             """Ratio of the stack's error to the trial's, on cells of both."""
             own = trial.first(self.n_parts)
-            return rms(stacking.residuals[: len(own)]) / (rms(own) or np.nan)
+            times = self._times(self.n_parts)[: len(own)]
+            stack = rms(stacking.residuals[: len(own)], times)
+            return stack / (rms(own, times) or np.nan)
 
         means = [t for t in judged if isinstance(t.candidate.estimator, MeanCompleter)]
         best = max(judged, key=lambda t: np.nan_to_num(ratio(t)))
@@ -433,29 +436,44 @@ class Race:
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""
-        return self.cells[self._order()]
+        return self.cells[self._order(self.n_parts)]
+
+    def error_of(self, trial: Trial) -> float:
+        """Root mean squared error on the first part; NaN without predictions."""
+        residuals = trial.first(1)
+        return rms(residuals, self._times(1)) if len(residuals) else np.nan
 
     def donors(self) -> np.ndarray:
         """Numbers of the held-out cells' pairs of row and part."""
-        order = self._order()
+        order = self._order(self.n_parts)
         return self.cells.rows[order] * self.n_parts + self.labels[order]
 
-    def _order(self) -> np.ndarray:
-        parts = [self.labels == k for k in range(self.n_parts)]
+    def _order(self, n_parts: int) -> np.ndarray:
+        parts = [self.labels == k for k in range(n_parts)]
         return np.concatenate([np.flatnonzero(part) for part in parts])
+
+    def _times(self, n_parts: int) -> np.ndarray:
+        """Weights of the cells of the first parts, those of their rows."""
+        rows = self.cells.rows[self._order(n_parts)]
+        weights = self.known.get("sample_weight")
+        return np.ones(len(rows)) if weights is None else weights[rows]
 
     def _stacking(self, priors: Priors | None = None) -> Stacking:
         cells, table = self.held_out(), self.table
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
-        place = cells.rows, cells.cols, self.size.n_cols
+        place, times = (
+            (cells.rows, cells.cols, self.size.n_cols),
+            self._times(self.n_parts),
+        )
         if table is None:
-            return Stacking.of(R, *place, priors)
+            return Stacking.of(R, *place, priors, times=times)
         return Stacking.of(
             R,
             *place,
             priors,
             numbers=table.measured_columns,
             categories=HeldOutCategory.all_of(table, cells, R),
+            times=times,
         )
 
     def _excess(self) -> float:
@@ -486,6 +504,8 @@ class Race:
         judged = self.judged
         if judged and not (self.labels >= 0).any():
             return "too few cells to hold any out"
+        if "sample_weight" in self.known and not trial.candidate.weighted:
+            return "its fit takes no weights"
         if named or not judged:
             return None
         return self._against_its_price(trial) or self._against_its_time(trial)
@@ -498,6 +518,7 @@ class Race:
         if any(similar):
             R = np.stack([t.first(1) for t in judged], 1)
             enough = len(R) >= CELLS_PER_CANDIDATE * len(judged)
+            R *= np.sqrt(self._times(1))[:, None]
             found = enough and simplex_minimum(R.T @ R)[similar].sum() >= EVIDENCE
             if found and compares_columns(trial.candidate.estimator):
                 return None  # of a picture nothing else can tell as much
@@ -553,11 +574,11 @@ class Race:
         if not judged or not len(judged[0].first(1)):
             return ""
         best = self._best(judged)
-        return f" (best so far: {best.name}, held-out error {rms(best.first(1)):.3g})"
+        error = self.error_of(best)
+        return f" (best so far: {best.name}, held-out error {error:.3g})"
 
-    @staticmethod
-    def _best(trials: Sequence[Trial]) -> Trial:
-        return min(trials, key=lambda t: rms(t.first(1)))
+    def _best(self, trials: Sequence[Trial]) -> Trial:
+        return min(trials, key=self.error_of)
 
     def _checked_speed(self, candidate: Candidate, seconds: float) -> float:
         """The speed after a fit to a fraction of the rows, if there is time for one.
@@ -607,12 +628,13 @@ class Cold:
     @classmethod
     def of(cls, given: Given) -> Cold:
         """Find them from the observed cells and the side information."""
-        seen = given.data.mask.numpy()
+        seen = ~np.isnan(given.matrix)
 
         def described(axis: str) -> bool:
             return any(name.startswith(axis) for name in given.known)
 
-        return cls(~seen.any(1) & described("row"), ~seen.any(0) & described("col"))
+        of_cols = ~seen[given.weights_of_rows > 0].any(0) & described("col")
+        return cls(~seen.any(1) & described("row"), of_cols)
 
     def weights(
         self, race: Race, stacking: Stacking
@@ -631,7 +653,7 @@ class Cold:
             others = [t for t in race.judged if t.candidate.takes]
             if not others:  # all have failed
                 return members, weights, weights
-            members = [*members, min(others, key=lambda t: rms(t.first(1)))]
+            members = [*members, min(others, key=race.error_of)]
             weights = np.vstack([weights, np.zeros(weights.shape[1])])
             common = np.append(common, 0.0)
             informed = np.append(informed, True)

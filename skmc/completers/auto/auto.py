@@ -49,6 +49,7 @@ from skmc.tables import (
     numeric_deviations,
     table_for,
     warn_of_columns,
+    weights_of_table_rows,
     with_indicator,
     with_tables,
 )
@@ -289,6 +290,7 @@ class AutoCompleter(Samples, TakesBounds):
         col_features: Container | None = None,
         row_graph: Container | None = None,
         col_graph: Container | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Complete ``X``, and learn a map that completes other rows.
 
@@ -315,6 +317,12 @@ class AutoCompleter(Samples, TakesBounds):
             DataFrame are used as for features.
         col_graph : as row_graph, of shape (n_features, n_features), optional
             Weights between columns.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, >= 0; None is 1. Nothing is learned from a row of weight
+            0, but it is completed, as a new row. Candidates that take weights of cells
+            get the weight of the row for each of its cells; those that take no weights
+            are not tried. The errors that are compared, and those that the weights of
+            the stack minimize, are weighted, too; deviations and intervals are not.
 
         Returns
         -------
@@ -326,7 +334,8 @@ class AutoCompleter(Samples, TakesBounds):
         ------
         ValueError
             As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
-            features or graphs of columns.
+            features or graphs of columns. ``sample_weight`` has another shape, or a
+            weight is negative or NaN.
         """
         return self._run_fit(
             X,
@@ -335,6 +344,7 @@ class AutoCompleter(Samples, TakesBounds):
             col_features=col_features,
             row_graph=row_graph,
             col_graph=col_graph,
+            sample_weight=sample_weight,
         )
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
@@ -362,7 +372,11 @@ class AutoCompleter(Samples, TakesBounds):
     def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
         """Compare candidates, weight them, and fit the members to all cells."""
         end = self._end(given)
-        cells, priors, known = given.matrix, given.statistics, given.known
+        cells, priors, known = given.matrix, given.statistics, dict(given.known)
+        used = given.weights_of_rows > 0
+        if given.row_weights is not None:
+            known["sample_weight"] = given.row_weights
+            known = known_of_rows(known, np.flatnonzero(used))
         cold = Cold.of(given)
         table, how = self._represented_by(given), given.units(self.scaling)
         if table is not None:  # its matrix is standardized
@@ -370,19 +384,19 @@ class AutoCompleter(Samples, TakesBounds):
         if self.scaling == "auto" and how == "global":
             warn_of_units(self, given.data)
         scaling = given.data.scaling_of("columns" if how == "columns" else None)
-        whole = sample = Sample(standardized(cells, scaling), known)
+        whole = sample = Sample(standardized(cells[used], scaling), known)
         beyond = None
         seed = seed_of(self.random_state)
-        if len(cells) > MAX_ROWS:
-            rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
+        if len(whole.cells) > MAX_ROWS:
+            rows = np.random.RandomState(seed % 2**32).permutation(len(whole.cells))
             beyond = whole.cells[rows[MAX_ROWS : MAX_ROWS + ROWS_TIMED]]
             rows = np.sort(rows[:MAX_ROWS])
             sample = Sample(whole.cells[rows], known_of_rows(known, rows))
         labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
         entries = Entries.of_matrix(sample.cells)
         label = self._together(labels, given)[entries.rows, entries.cols]
-        n_observed = int(np.count_nonzero(~np.isnan(cells)))
-        size = Size(len(cells), cells.shape[1], n_observed)
+        n_observed = int(np.count_nonzero(~np.isnan(whole.cells)))
+        size = Size(len(whole.cells), cells.shape[1], n_observed)
         seconds = end - time.perf_counter() - REST(size)
         race = Race(entries, label, scaling, size, seconds, sample.known, table, beyond)
         self._compare(race, how, seed, self._first_of_given(given), tasks)
@@ -397,10 +411,10 @@ class AutoCompleter(Samples, TakesBounds):
                 last.done(trial.name)
         of_table = table, stacking.calibrations
         stack = Stack(completers, list(weights), scaling, *of_table)
-        values = priors.fill(cells, stack.combined(cells, reconstruction))
+        values = priors.fill(cells, _completed(stack, cells, used))
         if cold.rows.any():
             own = Stack(completers, list(cold_weights), scaling, *of_table)
-            values[cold.rows] = own.combined(cells, reconstruction)[cold.rows]
+            values[cold.rows] = _completed(own, cells, used)[cold.rows]
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
         ]
@@ -445,11 +459,12 @@ class AutoCompleter(Samples, TakesBounds):
     ) -> None:
         """Compare the candidates; raise an error if none of them could be fitted."""
         wanted, known = self.candidates, race.known
-        candidates = informed(selected(wanted, seed, self.device), known)
+        sides = {name: x for name, x in known.items() if name != "sample_weight"}
+        candidates = informed(selected(wanted, seed, self.device), sides)
         candidates = [candidate.scaled_by(how) for candidate in candidates]
-        if known and not any(candidate.takes for candidate in candidates):
+        if sides and not any(candidate.takes for candidate in candidates):
             warn_user(
-                f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
+                f"None of the candidates takes {' or '.join(sides)}; add 'Bayesian' or "
                 "'Factorization', or leave them out."
             )
         candidates = [c._replace(first_columns=first) for c in candidates]
@@ -578,14 +593,19 @@ class AutoCompleter(Samples, TakesBounds):
             like = LikeObserved.of(given.matrix, low, high)
         return {"_table": None, "_bounds": bounds, "_like": like}
 
-    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
+    def _read_rows(
+        self, X: Container, *, reset: bool, sample_weight: ArrayLike | None = None
+    ) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
         if table is None and not (reset and has_words(X)):
             return super()._read_rows(X, reset=reset)
         X = as_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         if table is None:
-            table = table_for(self, X)
+            weights = None
+            if sample_weight is not None:
+                weights = weights_of_table_rows(X, sample_weight)
+            table = table_for(self, X, weights)
             warn_of_columns(self, X, table)
         source = Source.of(table, X)
         return source.matrix, source
@@ -627,3 +647,12 @@ class AutoCompleter(Samples, TakesBounds):
             return written
         names = Estimator.get_feature_names_out(self)
         return with_indicator(written, source.X, self.indicator_, names)
+
+
+def _completed(stack: Stack, cells: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """The values of all cells; rows that are not used in the fit are new ones."""
+    values = np.empty(cells.shape)
+    values[used] = stack.combined(cells[used], reconstruction)
+    if not used.all():
+        values[~used] = stack(cells[~used])
+    return values

@@ -43,9 +43,10 @@ class Expected:
     deviations : Tensor of shape (n_rows, n_cols)
         Completed rows minus the mean.
     scatter : Tensor of shape (n_cols, n_cols)
-        Sum over rows of the conditional covariances; zero for rows without a cell.
+        Weighted sum over rows of the conditional covariances; zero for rows without a
+        cell.
     log_likelihood : Tensor of shape ()
-        Log-likelihood of the observed cells.
+        Weighted log-likelihood of the observed cells.
     """
 
     deviations: Tensor  # (n_rows, n_cols)
@@ -89,18 +90,21 @@ class Gaussian(Parts):
 
     @classmethod
     def from_posterior(
-        cls, rows: Tensor, ridge: float, rng: np.random.RandomState
+        cls, rows: Tensor, weights: Tensor, ridge: float, rng: np.random.RandomState
     ) -> Gaussian:
         """Draw a distribution from the posterior given complete rows.
 
-        The covariance is inverse Wishart with ``n_rows - 1 + ridge`` degrees of
-        freedom, at least ``n_cols``. The scale matrix is the scatter of the rows plus
-        ``ridge`` times the identity. The mean is normal given the covariance.
+        The covariance is inverse Wishart with ``n - 1 + ridge`` degrees of freedom, at
+        least ``n_cols``, where ``n`` is the sum of the weights. The scale matrix is the
+        scatter of the rows plus ``ridge`` times the identity. The mean is normal given
+        the covariance.
 
         Parameters
         ----------
         rows : Tensor of shape (n_rows, n_cols)
             Complete rows, in double precision.
+        weights : Tensor of shape (n_rows,)
+            Weight of each row.
         ridge : float
             Weight of the prior, in rows with uncorrelated columns of variance 1.
         rng : RandomState
@@ -110,9 +114,10 @@ class Gaussian(Parts):
         -------
         Gaussian
         """
-        n, d = rows.shape
-        mean = rows.mean(0)
-        scale = (rows - mean).mT @ (rows - mean)
+        n, d = float(weights.sum()), rows.shape[1]
+        mean = (weights[:, None] * rows).sum(0) / n
+        off = rows - mean
+        scale = (weights[:, None] * off).mT @ off
         scale.diagonal().add_(max(ridge, TINY * float(scale.diagonal().sum())))
         # Bartlett's decomposition of the inverse of the covariance.
         freedom = max(n - 1 + ridge, d) - np.arange(d)
@@ -175,15 +180,15 @@ class Gaussian(Parts):
             if not side:
                 by_observed = by_observed + group.count.sum()
         # The other rows with an observed cell derive S_oo from S.
-        some = seen.any(1).sum()
-        constant = constant + (some - by_observed) * self.logdet
+        weights = patterns.weights
+        constant = constant + (weights.sum() - by_observed) * self.logdet
         left = scatter[True] + by_observed * S - S @ scatter[False] @ S
         guess = solved[False][:, :-1] @ S - solved[True][:, :-1]
         Y = torch.where(seen, Y, guess)
         # (Y @ K) * Y would lose digits where K is large.
         white = torch.linalg.solve_triangular(self.root, Y.mT, upper=False)
-        quadratic = white.square().sum()
-        n_observed = seen.sum()
+        quadratic = (weights * white.square()).sum()
+        n_observed = (weights[:, None] * seen).sum()
         likelihood = -(constant + quadratic + n_observed * math.log(2 * math.pi)) / 2
         return Expected(Y, left, likelihood)
 
@@ -340,14 +345,14 @@ class Scores:
         Expected factors.
     covariance : Tensor of shape (k, rank, rank)
         Posterior covariance of the factors.
-    log_likelihood : Tensor of shape ()
-        Log-likelihood of the observed cells of these rows.
+    log_likelihood : Tensor of shape (k,)
+        Log-likelihood of the observed cells of each row.
     """
 
     rows: slice
     mean: Tensor  # (k, rank)
     covariance: Tensor  # (k, rank, rank)
-    log_likelihood: Tensor  # ()
+    log_likelihood: Tensor  # (k,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,11 +438,9 @@ class FactorGaussian(Parts):
             V = root.mT @ root
             b = Y @ weighted
             u = (V @ b[..., None])[..., 0]
-            constant = (seen @ self.noise.log()).sum() + seen.sum() * math.log(
-                2 * math.pi
-            )
-            constant = constant + 2 * L.diagonal(dim1=1, dim2=2).log().sum()
-            quadratic = (Y.square() / self.noise).sum() - (b * u).sum()
+            constant = seen @ self.noise.log() + seen.sum(1) * math.log(2 * math.pi)
+            constant = constant + 2 * L.diagonal(dim1=1, dim2=2).log().sum(1)
+            quadratic = (Y.square() / self.noise).sum(1) - (b * u).sum(1)
             yield Scores(rows, u, V, -(constant + quadratic) / 2)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
@@ -490,7 +493,7 @@ class FactorGaussian(Parts):
 
 
 def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
-    """Add each block to its place, times the number of rows that have it."""
+    """Add each block to its place, times the weight of the rows that have it."""
     n = len(total)
     padded = total.new_zeros((n + 1) * (n + 1))
     weighted = group.count[:, None, None] * blocks
@@ -516,7 +519,7 @@ class Group(Parts):
     pattern : int64 Tensor of shape (k,)
         Number of the pattern of each row.
     count : Tensor of shape (n_patterns,)
-        Number of rows of each pattern.
+        Sum of the weights of the rows of each pattern.
     missing : bool
         Whether the subset is the missing columns instead of the observed ones.
     """
@@ -590,31 +593,37 @@ class Patterns:
         Groups of all rows that need a solve.
     seen : bool Tensor of shape (n_rows, n_cols)
         True where observed.
+    weights : float64 Tensor of shape (n_rows,)
+        Weight of each row in sums over rows; 0 for rows without a cell.
     """
 
     groups: list[Group]
     seen: Tensor
+    weights: Tensor
 
     @classmethod
-    def of(cls, seen: Tensor) -> Patterns:
+    def of(cls, seen: Tensor, weights: Tensor | None = None) -> Patterns:
         """Group the rows of a mask.
 
         Parameters
         ----------
         seen : bool Tensor of shape (n_rows, n_cols)
             True where observed.
+        weights : float64 Tensor of shape (n_rows,) or None, default=None
+            Weight of each row that has a cell. None is 1.
 
         Returns
         -------
         Patterns
         """
+        if weights is None:
+            weights = seen.any(1).double()
         mask = seen.cpu().numpy()
         n_cols = mask.shape[1]
         bits = np.packbits(mask, axis=1)
         keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
-        _, first, inverse, count = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        count = np.bincount(inverse, weights.cpu().numpy(), len(first))
         distinct = mask[first]
         n_seen = distinct.sum(1)
         groups = []
@@ -637,11 +646,11 @@ class Patterns:
                     torch.from_numpy(columns),
                     torch.from_numpy(rows),
                     torch.from_numpy(pattern[rows]),
-                    torch.from_numpy(count[part].astype(float)),
+                    torch.from_numpy(count[part]),
                     missing,
                 )
                 groups.append(group.to(seen.device))
-        return cls(groups, seen)
+        return cls(groups, seen, weights)
 
 
 def _sizes(sizes: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -56,7 +56,7 @@ class EM(Solver[Observed, EMState]):
 
     .. math::
 
-        \min_{\mu, S} \; -\sum_i \log N(x_{io};\, \mu_o, S_{oo})
+        \min_{\mu, S} \; -\sum_i w_i \log N(x_{io};\, \mu_o, S_{oo})
         + \frac{\lambda}{2} \left(\mathrm{tr}\, S^{-1} + \log\det S\right),
 
     which is the posterior mode under an inverse Wishart prior: :math:`\lambda` is the
@@ -66,11 +66,12 @@ class EM(Solver[Observed, EMState]):
 
     .. math::
 
-        \mu = \frac1n \sum_i \hat x_i, \qquad
-        S = \frac{\sum_i \left[(\hat x_i - \mu)(\hat x_i - \mu)^T + C_i\right]
-        + \lambda I}{n + \lambda}.
+        \mu = \frac1n \sum_i w_i \hat x_i, \qquad
+        S = \frac{\sum_i w_i \left[(\hat x_i - \mu)(\hat x_i - \mu)^T + C_i\right]
+        + \lambda I}{n + \lambda}, \qquad n = \sum_i w_i.
 
-    No step raises the objective. Rows without an observed cell do not count.
+    No step raises the objective. The weight :math:`w_i` of a row is that of its cells,
+    1 without weights. Rows without an observed cell do not count.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ class EM(Solver[Observed, EMState]):
         values = data.values.double()
         eye = torch.eye(values.shape[1], dtype=values.dtype, device=values.device)
         model = self.start or Gaussian(values.new_zeros(len(eye)), eye)
-        return self._expect(data, model, Patterns.of(data.mask))
+        patterns = Patterns.of(data.mask, row_weights(data))
+        return self._expect(data, model, patterns)
 
     def _expect(self, data: Observed, model: Gaussian, patterns: Patterns) -> EMState:
         expected = model.expect(data.values.double(), patterns)
@@ -109,9 +111,11 @@ class EM(Solver[Observed, EMState]):
         )
 
     def step(self, data: Observed, state: EMState) -> EMState:
-        Y, n = state.expected.deviations, state.patterns.seen.any(1).sum()
-        shift = Y.sum(0) / n  # empty rows are at the mean
-        scatter = Y.mT @ Y - n * torch.outer(shift, shift) + state.expected.scatter
+        Y, weights = state.expected.deviations, state.patterns.weights
+        weighted, n = weights[:, None] * Y, weights.sum()
+        shift = weighted.sum(0) / n
+        scatter = weighted.mT @ Y - n * torch.outer(shift, shift)
+        scatter = scatter + state.expected.scatter
         scatter = (scatter + scatter.mT) / 2
         scatter.diagonal().add_(self.ridge)
         model = Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
@@ -234,8 +238,8 @@ class FactorEM(Solver[Observed, FactorEMState]):
         \psi_j = \frac{\sum_i x_{ij}^2 - (f_j, \mu_j)^T \sum_i x_{ij} E[\tilde u_i]
         + \lambda}{n_j + \lambda},
 
-    where ``D`` is the identity with a zero for the intercept. No step raises the
-    objective.
+    where ``D`` is the identity with a zero for the intercept. Sums over rows are
+    weighted by the weights of the rows. No step raises the objective.
 
     Parameters
     ----------
@@ -261,8 +265,9 @@ class FactorEM(Solver[Observed, FactorEMState]):
 
     def _components(self, data: Observed) -> FactorGaussian:
         values = data.values.double()
-        n_rows, n_cols = values.shape
-        tall = n_rows >= n_cols
+        weights, n_cols = row_weights(data), values.shape[1]
+        values = weights.sqrt()[:, None] * values
+        tall = len(values) >= n_cols
         gram = values.mT @ values if tall else values @ values.mT
         energy, basis = torch.linalg.eigh(gram)
         basis = basis[:, -self.rank :]
@@ -270,13 +275,15 @@ class FactorEM(Solver[Observed, FactorEMState]):
             scale = energy[-self.rank :].clamp_min(torch.finfo(energy.dtype).tiny)
             basis = values.mT @ basis / scale.sqrt()
         # Approximate share of the rows that have both cells of a product.
-        share = (data.n_observed.double() / data.values.numel()).square()
-        F = basis * (energy[-self.rank :].clamp_min(0) / (n_rows * share)).sqrt()
+        n = weights.sum()
+        share = (data.n_observed.double() / (n * n_cols)).square()
+        F = basis * (energy[-self.rank :].clamp_min(0) / (n * share)).sqrt()
         noise = (1 - F.square().sum(1)).clamp_min(LEAST_NOISE)
         return FactorGaussian(values.new_zeros(n_cols), F, noise)
 
     def _expect(self, data: Observed, model: FactorGaussian) -> FactorEMState:
-        values, size = data.values.double(), self.rank + 1
+        values, weights, size = data.values.double(), row_weights(data), self.rank + 1
+        times = weights[:, None] * data.mask
         gram = values.new_zeros(len(model.mean), size**2)
         cross = values.new_zeros(len(model.mean), size)
         likelihood, X = values.new_zeros(()), torch.empty_like(values)
@@ -284,9 +291,9 @@ class FactorEM(Solver[Observed, FactorEMState]):
             u = torch.cat([part.mean, part.mean.new_ones(len(part.mean), 1)], 1)
             second = u[:, :, None] * u[:, None, :]
             second[:, :-1, :-1] += part.covariance
-            gram += data.mask[part.rows].double().mT @ second.flatten(1)
-            cross += values[part.rows].mT @ u
-            likelihood = likelihood + part.log_likelihood
+            gram += times[part.rows].mT @ second.flatten(1)
+            cross += (weights[part.rows, None] * values[part.rows]).mT @ u
+            likelihood = likelihood + weights[part.rows] @ part.log_likelihood
             X[part.rows] = model.mean + part.mean @ model.loadings.mT
         size_of = 1 + model.loadings.square().sum(1)
         penalty = self.ridge / 2 * (model.noise.log() + size_of / model.noise).sum()
@@ -299,14 +306,14 @@ class FactorEM(Solver[Observed, FactorEMState]):
         )
 
     def step(self, data: Observed, state: FactorEMState) -> FactorEMState:
-        size, count = self.rank + 1, data.mask.sum(0)
+        size, count = self.rank + 1, data.times.double().sum(0)
         system = state.gram.view(-1, size, size).clone()
         diagonal = system.diagonal(dim1=1, dim2=2)
         diagonal[:, :-1] += self.ridge
         # A column without an observed cell has mean 0.
         diagonal.masked_fill_(count[:, None] == 0, 1.0)
         w, _ = torch.linalg.solve_ex(system, state.cross[..., None])
-        squares = data.values.double().square().sum(0)
+        squares = (data.times.double() * data.values.double().square()).sum(0)
         left = squares - (w[..., 0] * state.cross).sum(1)
         noise = (left + self.ridge) / (count + self.ridge)
         model = FactorGaussian(w[:, -1, 0], w[:, :-1, 0], noise)
@@ -336,13 +343,30 @@ class FactorEM(Solver[Observed, FactorEMState]):
         return {"X": state.X, "model": state.model}
 
 
+def row_weights(data: Observed) -> Tensor:
+    """Weight of each row, that of its observed cells; 0 if it has none.
+
+    Parameters
+    ----------
+    data : Observed
+        The observed cells.
+
+    Returns
+    -------
+    float64 Tensor of shape (n_rows,)
+    """
+    return data.times.amax(1).double()
+
+
 def _floor(data: Observed, ridge: float) -> Tensor:
     """A lower bound of the objective: no variance is below ``ridge / (n + ridge)``.
 
     Without a ridge there is no bound, and the result is 0.
     """
-    least = ridge / (len(data.mask) + ridge) or 1 / (2 * math.pi)
-    return data.n_observed.double() / 2 * math.log(2 * math.pi * least)
+    if not ridge:
+        return data.values.new_zeros((), dtype=torch.float64)
+    least = ridge / (row_weights(data).sum() + ridge)
+    return data.n_observed.double() / 2 * (2 * math.pi * least).log()
 
 
 def _expected(values: Tensor, seen: Tensor, model: Gaussian) -> tuple[Tensor, ...]:

@@ -28,6 +28,7 @@ from skmc.base import (
     PartialFit,
     Samples,
     TakesBounds,
+    TakesRowWeights,
     Trials,
 )
 from skmc.blocks import ChunkedRows
@@ -62,7 +63,9 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
-class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
+class GaussianCompleter(
+    PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
+):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -279,9 +282,12 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
             given = super()._scaled(given)
             scaling = given.scaling.to("cpu", torch.float64)
             return replace(given, scaling=NormalMarginals(scaling))
-        marginals = CopulaMarginals.of(given.matrix)
-        scores = torch.from_numpy(marginals.scores(given.matrix))
-        data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
+        weights = given.weights_of_rows
+        cells = given.matrix[weights > 0]
+        marginals = CopulaMarginals.of(cells, weights[weights > 0])
+        scores, times = torch.from_numpy(marginals.scores(cells)), given.data.weights
+        data = Observed(scores, ~torch.isnan(scores), weights=times)
+        data = data.to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
 
     def _choose(self, data: Cells, trials: Trials) -> Choice:
@@ -329,6 +335,7 @@ class GaussianCompleter(PartialFit, Samples, TakesBounds, IterativeCompleter):
             given.scaling,
             cells,
             first_columns=self._first_of_cells(n_cols),
+            row_weights=given.row_weights,
         )
         return fitted.attributes()
 
@@ -421,6 +428,8 @@ class Conditional(Fitted):
     first_columns : ndarray of shape (n_cols,) or None, default=None
         For each column of a matrix that represents a table, the first column that
         represents the same cell.
+    row_weights : ndarray of shape (n_rows,) or None, default=None
+        Weights of the rows of the fitted matrix. None is 1.
     """
 
     model: Any
@@ -428,6 +437,7 @@ class Conditional(Fitted):
     cells: np.ndarray | None = None
     sums: Any = None
     first_columns: np.ndarray | None = None
+    row_weights: np.ndarray | None = None
 
     def in_memory(self) -> np.ndarray:
         """The fitted matrix, or an AttributeError if it was not in memory."""
@@ -559,12 +569,16 @@ class Conditional(Fitted):
         model = self.model
         if self.cells is None or not isinstance(model, Gaussian):
             yield from repeat(model)
-        scores = torch.from_numpy(self.marginals.scores(self.cells))
-        seen = ~torch.isnan(scores)
+            return
+        weights = self.row_weights
+        if weights is None:
+            weights = np.ones(len(self.cells))
+        scores = torch.from_numpy(self.marginals.scores(self.cells[weights > 0]))
+        seen, times = ~torch.isnan(scores), torch.from_numpy(weights[weights > 0])
         while True:
             for _ in range(POSTERIOR_STEPS):
                 whole = _drawn(model, scores, seen, rng, limits)
-                model = Gaussian.from_posterior(whole, ridge, rng)
+                model = Gaussian.from_posterior(whole, times, ridge, rng)
             yield model
 
     def sums_of(self, cells: np.ndarray) -> ExpectedSums:
@@ -684,8 +698,11 @@ class CopulaMarginal:
     centres: np.ndarray
 
     @classmethod
-    def of(cls, x: np.ndarray) -> CopulaMarginal:
-        levels, count = np.unique(x if len(x) else np.zeros(1), return_counts=True)
+    def of(cls, x: np.ndarray, weights: np.ndarray | None = None) -> CopulaMarginal:
+        if not len(x):
+            x, weights = np.zeros(1), None
+        levels, place = np.unique(x, return_inverse=True)
+        count = np.bincount(place, weights)
         share = count / count.sum()
         edges = ndtri(np.concatenate([[0], np.cumsum(share)[:-1], [1]]))
         density = np.exp(-np.square(edges) / 2) / np.sqrt(2 * np.pi)
@@ -748,8 +765,10 @@ class CopulaMarginals:
     columns: list[CopulaMarginal] = field(repr=False)
 
     @classmethod
-    def of(cls, cells: np.ndarray) -> CopulaMarginals:
-        return cls([CopulaMarginal.of(x[~np.isnan(x)]) for x in cells.T])
+    def of(cls, cells: np.ndarray, weights: np.ndarray) -> CopulaMarginals:
+        """The distributions of columns; ``weights`` are those of the rows."""
+        columns = zip(cells.T, ~np.isnan(cells).T, strict=True)
+        return cls([CopulaMarginal.of(x[seen], weights[seen]) for x, seen in columns])
 
     def _each(self, apply: Any, *arrays: np.ndarray) -> np.ndarray:
         columns = zip(self.columns, *(a.T for a in arrays), strict=True)
