@@ -171,9 +171,7 @@ def test_completers_without_weights_of_rows_say_what_to_do(table):
     with pytest.raises(TypeError, match="Pass sample_weight, a number for each row"):
         GaussianCompleter().fit(X, cell_weight=np.ones(X.shape))
     completer = TreesCompleter(KNeighborsRegressor(1))
-    with pytest.raises(
-        ValueError, match=r"KNeighborsRegressor.*takes no sample_weight"
-    ):
+    with pytest.raises(ValueError, match="takes no sample_weight in its fit"):
         completer.fit(np.nan_to_num(X), sample_weight=weights)
 
 
