@@ -1,6 +1,12 @@
 """The estimator contract: base classes of completers, and what they are made of."""
 
-from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
+from skmc.base.bounds import (
+    Limits,
+    TakesBounds,
+    bounds_of,
+    limits_of,
+    position_of,
+)
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import CompleterTags, Estimator, FitSummary
 from skmc.base.factored import (

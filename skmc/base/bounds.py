@@ -91,8 +91,8 @@ def bounds_of(
         A bound is no number or names no column, or the bounds of a column contradict
         each other.
     """
-    low = _limits(min_value, "min_value", names, n_cols)
-    high = _limits(max_value, "max_value", names, n_cols)
+    low = limits_of(min_value, "min_value", names, n_cols)
+    high = limits_of(max_value, "max_value", names, n_cols)
     if (low > high).any():
         k = int((low > high).argmax())
         name = f"column {k}" + (f" ({names[k]!r})" if len(names) else "")
@@ -103,9 +103,32 @@ def bounds_of(
     return low, high
 
 
-def _limits(
+def limits_of(
     given: Limits, parameter: str, names: Sequence[Any], n_cols: int
 ) -> np.ndarray:
+    """Read a number for each column.
+
+    Parameters
+    ----------
+    given : float, array-like of shape (n_cols,), dict or None
+        Value of a parameter.
+    parameter : str
+        Its name, for errors.
+    names : sequence
+        Names of the columns; empty if they have none.
+    n_cols : int
+        Number of columns.
+
+    Returns
+    -------
+    ndarray of shape (n_cols,)
+        NaN where there is none.
+
+    Raises
+    ------
+    ValueError
+        A limit is no number or names no column.
+    """
     found = np.full(n_cols, np.nan)
     if given is None:
         return found

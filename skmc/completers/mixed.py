@@ -270,11 +270,14 @@ default=numpy.nan
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
-        for name in ("min_value", "max_value"):
+        for name in ("min_value", "max_value", "lower_limit", "upper_limit"):
             if getattr(completer, name, None) is not None:
+                remedy = f"pass {name} to MixedCompleter"
+                if name.endswith("limit"):
+                    remedy = f"use {type(completer).__name__} alone, for numbers"
                 raise ValueError(
                     f"{name} of {type(completer).__name__} would bound the columns of "
-                    f"the matrix that represents X; pass {name} to MixedCompleter."
+                    f"the matrix that represents X; {remedy}."
                 )
         completer = table.completer_of(completer)
         source, known = Source.of(table, X), {}

@@ -35,6 +35,34 @@ TINY = 1e-12  # of the trace, added to a scatter without a ridge
 
 
 @dataclass(frozen=True, eq=False)
+class Sites(Parts):
+    r"""Gaussian factors :math:`\exp(\nu x - \tau x^2 / 2)` of missing cells.
+
+    Parameters
+    ----------
+    precision, linear : float64 Tensor of shape (n_rows, n_cols)
+        :math:`\tau \ge 0` and :math:`\nu`, zero in cells without a factor.
+    """
+
+    precision: Tensor
+    linear: Tensor
+
+    def rows(self, rows: slice) -> Sites:
+        """The factors of some rows.
+
+        Parameters
+        ----------
+        rows : slice
+            Range of the rows.
+
+        Returns
+        -------
+        Sites
+        """
+        return self.map(lambda x: x[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Expected:
     """Expectations of partly observed rows under a Gaussian.
 
@@ -46,12 +74,15 @@ class Expected:
         Weighted sum over rows of the conditional covariances; zero for rows without a
         cell.
     log_likelihood : Tensor of shape ()
-        Weighted log-likelihood of the observed cells.
+        Weighted log-likelihood of the observed cells, and of the sites.
+    variances : Tensor of shape (n_rows, n_cols) or None, default=None
+        Conditional variances of the missing cells, if there are sites.
     """
 
     deviations: Tensor  # (n_rows, n_cols)
     scatter: Tensor  # (n_cols, n_cols)
     log_likelihood: Tensor  # ()
+    variances: Tensor | None = None  # (n_rows, n_cols)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,15 +176,23 @@ class Gaussian(Parts):
         """Log determinant of the covariance."""
         return 2 * self.root.diagonal().log().sum()
 
-    def expect(self, values: Tensor, patterns: Patterns) -> Expected:
-        """Complete rows and sum their conditional covariances.
+    def expect(
+        self, values: Tensor, patterns: Patterns, sites: Sites | None = None
+    ) -> Expected:
+        r"""Complete rows and sum their conditional covariances.
+
+        Sites add to the precision and to the linear term of their cells:
+        :math:`E[x_m] = \mu_m + (K_{mm} + T)^{-1} (\nu - T \mu_m - K_{mo} x_o)`.
 
         Parameters
         ----------
         values : Tensor of shape (n_rows, n_cols)
             Rows in double precision; unobserved values are ignored.
         patterns : Patterns
-            Positions of the observed cells, grouped.
+            Positions of the observed cells, grouped; by `Patterns.of_each` if there
+            are sites.
+        sites : Sites or None, default=None
+            Factors of missing cells.
 
         Returns
         -------
@@ -164,12 +203,22 @@ class Gaussian(Parts):
         Y = torch.where(seen, values - self.mean, 0.0)
         scatter = {missing: torch.zeros_like(S) for missing in (True, False)}
         right = {True: _padded(Y @ K), False: _padded(Y)}
+        added = variances = None
+        if sites is not None:
+            pull = sites.linear - sites.precision * self.mean
+            right[True] = right[True] - _padded(pull)
+            added, variances = _padded(sites.precision), torch.zeros_like(right[True])
         solved = {missing: torch.zeros_like(right[True]) for missing in (True, False)}
         by_observed = Y.new_zeros(())  # rows solved in their observed columns
         constant = Y.new_zeros(())
         for group in patterns.groups:
             side = group.missing
-            inverse, logdets = group.inverses(K if side else S)
+            diagonal, at = None, (group.first_rows[:, None], group.columns)
+            if added is not None:
+                diagonal = added[at]
+            inverse, logdets = group.inverses(K if side else S, diagonal)
+            if variances is not None:
+                variances[at] = inverse.diagonal(dim1=1, dim2=2)
             _add_blocks(scatter[side], group, inverse)
             for rows, pattern in group.blocks():
                 columns = group.columns[pattern]
@@ -190,7 +239,12 @@ class Gaussian(Parts):
         quadratic = (weights * white.square()).sum()
         n_observed = (weights[:, None] * seen).sum()
         likelihood = -(constant + quadratic + n_observed * math.log(2 * math.pi)) / 2
-        return Expected(Y, left, likelihood)
+        if sites is None or variances is None:
+            return Expected(Y, left, likelihood)
+        x = self.mean + Y
+        of_sites = sites.linear * x - sites.precision * x.square() / 2
+        likelihood = likelihood + (weights[:, None] * of_sites).sum()
+        return Expected(Y, left, likelihood, variances[:, :-1])
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Replace the cells that ``mask`` leaves out by conditional expectations."""
@@ -408,8 +462,12 @@ class FactorGaussian(Parts):
         """Covariance of the rows, shape (n_cols, n_cols)."""
         return self.loadings @ self.loadings.mT + self.noise.diag()
 
-    def scores(self, values: Tensor, mask: Tensor) -> Iterator[Scores]:
+    def scores(
+        self, values: Tensor, mask: Tensor, sites: Sites | None = None
+    ) -> Iterator[Scores]:
         """Posterior of the factors, in parts of bounded memory.
+
+        A site is an observation of ``nu / tau`` with the variance ``noise + 1 / tau``.
 
         Parameters
         ----------
@@ -417,31 +475,66 @@ class FactorGaussian(Parts):
             Rows in double precision; unobserved values are ignored.
         mask : bool Tensor of shape (n_rows, n_cols)
             True where observed.
+        sites : Sites or None, default=None
+            Factors of missing cells.
 
         Yields
         ------
         Scores
         """
         F, rank = self.loadings, self.loadings.shape[1]
-        weighted = F / self.noise[:, None]
-        outer = (weighted[:, :, None] * F[:, None, :]).flatten(1)
+        outer = (F[:, :, None] * F[:, None, :]).flatten(1)
         eye = torch.eye(rank, dtype=F.dtype, device=F.device)
         size = max(1, BLOCK // max(rank**2, len(F)))
         for begin in range(0, len(values), size):
             rows = slice(begin, min(begin + size, len(values)))
             seen = mask[rows].to(F.dtype)
             Y = torch.where(mask[rows], values[rows] - self.mean, 0.0)
-            precision = eye + (seen @ outer).view(-1, rank, rank)
+            # The factors of a row see exp(b_j f_j' u - a_j (f_j' u)^2 / 2).
+            a, b = seen / self.noise, Y / self.noise
+            of_sites = Y.new_zeros(())
+            if sites is not None:
+                tau, nu = sites.precision[rows], sites.linear[rows]
+                spread = 1 + tau * self.noise
+                a = a + tau / spread
+                b = b + (nu - tau * self.mean) / spread
+                of_sites = nu * self.mean - tau * self.mean.square() / 2
+                pull = nu - tau * self.mean
+                of_sites = of_sites + pull.square() * self.noise / spread / 2
+                of_sites = (of_sites - spread.log() / 2).sum(1)
+            precision = eye + (a @ outer).view(-1, rank, rank)
             L, failed = torch.linalg.cholesky_ex(precision)
             L = torch.where(failed[:, None, None] == 0, L, torch.nan)
             root = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
             V = root.mT @ root
-            b = Y @ weighted
+            b = b @ F
             u = (V @ b[..., None])[..., 0]
             constant = seen @ self.noise.log() + seen.sum(1) * math.log(2 * math.pi)
             constant = constant + 2 * L.diagonal(dim1=1, dim2=2).log().sum(1)
             quadratic = (Y.square() / self.noise).sum(1) - (b * u).sum(1)
-            yield Scores(rows, u, V, -(constant + quadratic) / 2)
+            yield Scores(rows, u, V, of_sites - (constant + quadratic) / 2)
+
+    def cells(self, part: Scores, sites: Sites) -> tuple[Tensor, Tensor, Tensor]:
+        """Moments of the cells of some rows, given the observed cells and the sites.
+
+        Parameters
+        ----------
+        part : Scores
+            Posterior of the factors of these rows.
+        sites : Sites
+            Factors of missing cells, of all rows.
+
+        Returns
+        -------
+        mean, variance : Tensor of shape (k, n_cols)
+        slope : Tensor of shape (k, n_cols)
+            Derivative of the mean of a cell with respect to :math:`f_j^T u`.
+        """
+        F, noise = self.loadings, self.noise
+        slope = 1 / (1 + sites.precision[part.rows] * noise)
+        mean = self.mean + part.mean @ F.mT + sites.linear[part.rows] * noise
+        explained = torch.einsum("jr,krs,js->kj", F, part.covariance, F)
+        return mean * slope, noise * slope + explained * slope.square(), slope
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Replace the cells that ``mask`` leaves out by conditional expectations."""
@@ -530,6 +623,15 @@ class Group(Parts):
     count: Tensor  # (n_patterns,)
     missing: bool
 
+    @property
+    def first_rows(self) -> Tensor:
+        """Position of a row of each pattern."""
+        rows = torch.empty(
+            len(self.columns), dtype=torch.int64, device=self.rows.device
+        )
+        rows[self.pattern] = self.rows
+        return rows
+
     def place(self, n_cols: int) -> Tensor:
         """Flat positions of the submatrices in a matrix padded by one row and column.
 
@@ -544,13 +646,17 @@ class Group(Parts):
         """
         return self.columns[:, :, None] * (n_cols + 1) + self.columns[:, None, :]
 
-    def inverses(self, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    def inverses(
+        self, matrix: Tensor, added: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Inverse and log determinant of the submatrix of each pattern.
 
         Parameters
         ----------
         matrix : Tensor of shape (n_cols, n_cols)
             Symmetric positive definite matrix.
+        added : Tensor of shape (n_patterns, size) or None, default=None
+            Numbers >= 0 that are added to the diagonals of the submatrices.
 
         Returns
         -------
@@ -563,6 +669,8 @@ class Group(Parts):
         padded[:n, :n] = matrix
         block = padded.take(self.place(n))
         block.diagonal(dim1=1, dim2=2).add_(padding)
+        if added is not None:
+            block.diagonal(dim1=1, dim2=2).add_(added)
         L, failed = torch.linalg.cholesky_ex(block)
         eye = torch.eye(L.shape[1], dtype=L.dtype, device=L.device)
         root = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
@@ -619,38 +727,72 @@ class Patterns:
         if weights is None:
             weights = seen.any(1).double()
         mask = seen.cpu().numpy()
-        n_cols = mask.shape[1]
         bits = np.packbits(mask, axis=1)
         keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         count = np.bincount(inverse, weights.cpu().numpy(), len(first))
         distinct = mask[first]
-        n_seen = distinct.sum(1)
-        groups = []
-        for missing in (True, False):
-            subset = distinct != missing
-            sizes = subset.sum(1)
-            fewer = (2 * n_seen >= n_cols) == missing
-            chosen = np.flatnonzero(fewer & (sizes > 0))
-            chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
-            for begin, end in _sizes(sizes[chosen]):
-                part = chosen[begin:end]
-                width = sizes[part].max()
-                columns = np.argsort(~subset[part], axis=1, kind="stable")[:, :width]
-                columns[np.arange(width) >= sizes[part, None]] = n_cols
-                position = np.full(len(count), -1)
-                position[part] = np.arange(len(part))
-                pattern = position[inverse]
-                rows = np.flatnonzero(pattern >= 0)
-                group = Group(
-                    torch.from_numpy(columns),
-                    torch.from_numpy(rows),
-                    torch.from_numpy(pattern[rows]),
-                    torch.from_numpy(count[part]),
-                    missing,
-                )
-                groups.append(group.to(seen.device))
+        few = 2 * distinct.sum(1) >= mask.shape[1]
+        groups = [
+            group.to(seen.device)
+            for missing in (True, False)
+            for group in _groups(distinct, few == missing, inverse, count, missing)
+        ]
         return cls(groups, seen, weights)
+
+    @classmethod
+    def of_each(cls, seen: Tensor, weights: Tensor) -> Patterns:
+        """Solve each row by itself, and in its missing columns.
+
+        Parameters
+        ----------
+        seen : bool Tensor of shape (n_rows, n_cols)
+            True where observed.
+        weights : float64 Tensor of shape (n_rows,)
+            Weight of each row.
+
+        Returns
+        -------
+        Patterns
+        """
+        mask, count = seen.cpu().numpy(), weights.cpu().numpy()
+        every, inverse = np.ones(len(mask), bool), np.arange(len(mask))
+        found = _groups(mask, every, inverse, count, True)
+        return cls([group.to(seen.device) for group in found], seen, weights)
+
+
+def _groups(
+    distinct: np.ndarray,
+    chosen: np.ndarray,
+    inverse: np.ndarray,
+    count: np.ndarray,
+    missing: bool,
+) -> Iterator[Group]:
+    """Group the ``chosen`` ones of distinct patterns by their number of columns.
+
+    ``inverse`` is the number of the pattern of each row, and ``count`` the weight of
+    each pattern.
+    """
+    subset, n_cols = distinct != missing, distinct.shape[1]
+    sizes = subset.sum(1)
+    chosen = np.flatnonzero(chosen & (sizes > 0))
+    chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
+    for begin, end in _sizes(sizes[chosen]):
+        part = chosen[begin:end]
+        width = sizes[part].max()
+        columns = np.argsort(~subset[part], axis=1, kind="stable")[:, :width]
+        columns[np.arange(width) >= sizes[part, None]] = n_cols
+        position = np.full(len(count), -1)
+        position[part] = np.arange(len(part))
+        pattern = position[inverse]
+        rows = np.flatnonzero(pattern >= 0)
+        yield Group(
+            torch.from_numpy(columns),
+            torch.from_numpy(rows),
+            torch.from_numpy(pattern[rows]),
+            torch.from_numpy(count[part]),
+            missing,
+        )
 
 
 def _sizes(sizes: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -17,8 +17,9 @@ from skmc.completers.gaussian.distributions import (
     FactorGaussian,
     Gaussian,
     Patterns,
+    Scores,
 )
-from skmc.linalg import LowRank
+from skmc.linalg import LowRank, Parts
 from skmc.solvers import Solver, State, norm, relative_norm
 
 LEAST_NOISE = 0.05  # smallest initial noise of a column
@@ -100,6 +101,11 @@ class EM(Solver[Observed, EMState]):
 
     def _expect(self, data: Observed, model: Gaussian, patterns: Patterns) -> EMState:
         expected = model.expect(data.values.double(), patterns)
+        return self._state(data, model, patterns, expected)
+
+    def _state(
+        self, data: Observed, model: Gaussian, patterns: Patterns, expected: Expected
+    ) -> EMState:
         trace = model.precision.diagonal().sum()
         penalty = self.ridge / 2 * (trace + model.logdet)
         return EMState(
@@ -111,6 +117,9 @@ class EM(Solver[Observed, EMState]):
         )
 
     def step(self, data: Observed, state: EMState) -> EMState:
+        return self._expect(data, self._maximize(state), state.patterns)
+
+    def _maximize(self, state: EMState) -> Gaussian:
         Y, weights = state.expected.deviations, state.patterns.weights
         weighted, n = weights[:, None] * Y, weights.sum()
         shift = weighted.sum(0) / n
@@ -118,8 +127,7 @@ class EM(Solver[Observed, EMState]):
         scatter = scatter + state.expected.scatter
         scatter = (scatter + scatter.mT) / 2
         scatter.diagonal().add_(self.ridge)
-        model = Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
-        return self._expect(data, model, state.patterns)
+        return Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
 
     def residual(self, data: Observed, previous: EMState, current: EMState) -> Tensor:
         """Relative change of mean and covariance in the last step.
@@ -192,6 +200,65 @@ class ChunkedEM(EM):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class FactorSums(Parts):
+    """Expected sums over the cells of each column, with weights.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (n_cols, (rank + 1)^2)
+        Second moments of the factors and a one.
+    cross : Tensor of shape (n_cols, rank + 1)
+        Products of the same variables with the cells.
+    squares : Tensor of shape (n_cols,)
+        Squares of the cells.
+    count : Tensor of shape (n_cols,)
+        Weights of the cells.
+    """
+
+    gram: Tensor
+    cross: Tensor
+    squares: Tensor
+    count: Tensor
+
+    @classmethod
+    def zero(cls, model: FactorGaussian) -> FactorSums:
+        """Sums over no cells.
+
+        Parameters
+        ----------
+        model : FactorGaussian
+            Model with as many columns and factors.
+
+        Returns
+        -------
+        FactorSums
+        """
+        n, rank = model.loadings.shape
+        zeros = model.mean.new_zeros
+        return cls(zeros(n, (rank + 1) ** 2), zeros(n, rank + 1), zeros(n), zeros(n))
+
+    def add(self, part: Scores, times: Tensor, x: Tensor) -> None:
+        """Add the cells of some rows, in place.
+
+        Parameters
+        ----------
+        part : Scores
+            Posterior of the factors of these rows.
+        times : Tensor of shape (k, n_cols)
+            Weights of the cells, 0 where there is none.
+        x : Tensor of shape (k, n_cols)
+            Values of the cells, or their means.
+        """
+        u = torch.cat([part.mean, part.mean.new_ones(len(part.mean), 1)], 1)
+        second = u[:, :, None] * u[:, None, :]
+        second[:, :-1, :-1] += part.covariance
+        self.gram.add_(times.mT @ second.flatten(1))
+        self.cross.add_((times * x).mT @ u)
+        self.squares.add_((times * x.square()).sum(0))
+        self.count.add_(times.sum(0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class FactorEMState(State):
     """A factor model of the columns, and its expectations of the rows.
@@ -204,16 +271,13 @@ class FactorEMState(State):
         Completion.
     model : FactorGaussian
         Distribution of the rows.
-    gram : Tensor of shape (n_cols, (rank + 1)^2)
-        Expected second moments of factors and a one, over the rows of each column.
-    cross : Tensor of shape (n_cols, rank + 1)
-        Expected products of the same variables with the cells.
+    sums : FactorSums
+        Expected sums of factors and cells.
     """
 
     X: Tensor
     model: FactorGaussian
-    gram: Tensor
-    cross: Tensor
+    sums: FactorSums
 
 
 class FactorEM(Solver[Observed, FactorEMState]):
@@ -282,42 +346,41 @@ class FactorEM(Solver[Observed, FactorEMState]):
         return FactorGaussian(values.new_zeros(n_cols), F, noise)
 
     def _expect(self, data: Observed, model: FactorGaussian) -> FactorEMState:
-        values, weights, size = data.values.double(), row_weights(data), self.rank + 1
-        times = weights[:, None] * data.mask
-        gram = values.new_zeros(len(model.mean), size**2)
-        cross = values.new_zeros(len(model.mean), size)
+        values, times = data.values.double(), data.times.double()
+        sums, weights = FactorSums.zero(model), row_weights(data)
         likelihood, X = values.new_zeros(()), torch.empty_like(values)
         for part in model.scores(values, data.mask):
-            u = torch.cat([part.mean, part.mean.new_ones(len(part.mean), 1)], 1)
-            second = u[:, :, None] * u[:, None, :]
-            second[:, :-1, :-1] += part.covariance
-            gram += times[part.rows].mT @ second.flatten(1)
-            cross += (weights[part.rows, None] * values[part.rows]).mT @ u
+            sums.add(part, times[part.rows], values[part.rows])
             likelihood = likelihood + weights[part.rows] @ part.log_likelihood
             X[part.rows] = model.mean + part.mean @ model.loadings.mT
-        size_of = 1 + model.loadings.square().sum(1)
-        penalty = self.ridge / 2 * (model.noise.log() + size_of / model.noise).sum()
         return FactorEMState(
-            objective=penalty - likelihood - _floor(data, self.ridge),
+            objective=self._objective(data, model, likelihood),
             X=data.fill(X.to(data.values)),
             model=model,
-            gram=gram,
-            cross=cross,
+            sums=sums,
         )
 
+    def _objective(
+        self, data: Observed, model: FactorGaussian, likelihood: Tensor
+    ) -> Tensor:
+        size_of = 1 + model.loadings.square().sum(1)
+        penalty = self.ridge / 2 * (model.noise.log() + size_of / model.noise).sum()
+        return penalty - likelihood - _floor(data, self.ridge)
+
     def step(self, data: Observed, state: FactorEMState) -> FactorEMState:
-        size, count = self.rank + 1, data.times.double().sum(0)
-        system = state.gram.view(-1, size, size).clone()
+        return self._expect(data, self._maximize(state))
+
+    def _maximize(self, state: FactorEMState) -> FactorGaussian:
+        sums, size = state.sums, self.rank + 1
+        system = sums.gram.view(-1, size, size).clone()
         diagonal = system.diagonal(dim1=1, dim2=2)
         diagonal[:, :-1] += self.ridge
         # A column without an observed cell has mean 0.
-        diagonal.masked_fill_(count[:, None] == 0, 1.0)
-        w, _ = torch.linalg.solve_ex(system, state.cross[..., None])
-        squares = (data.times.double() * data.values.double().square()).sum(0)
-        left = squares - (w[..., 0] * state.cross).sum(1)
-        noise = (left + self.ridge) / (count + self.ridge)
-        model = FactorGaussian(w[:, -1, 0], w[:, :-1, 0], noise)
-        return self._expect(data, model)
+        diagonal.masked_fill_(sums.count[:, None] == 0, 1.0)
+        w, _ = torch.linalg.solve_ex(system, sums.cross[..., None])
+        left = sums.squares - (w[..., 0] * sums.cross).sum(1)
+        noise = (left + self.ridge) / (sums.count + self.ridge)
+        return FactorGaussian(w[:, -1, 0], w[:, :-1, 0], noise)
 
     def residual(
         self, data: Observed, previous: FactorEMState, current: FactorEMState

@@ -24,6 +24,7 @@ from skmc.base import (
     CompleterTags,
     Fitted,
     IterativeCompleter,
+    Limits,
     MoreCells,
     PartialFit,
     Samples,
@@ -35,6 +36,15 @@ from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
+from skmc.completers.gaussian.censoring import (
+    SHARE,
+    CensoredCells,
+    CensoredEM,
+    CensoredFactorEM,
+    Censoring,
+    detection_limits,
+    warn_of_skewness,
+)
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
 from skmc.linalg import (
@@ -53,6 +63,8 @@ MOST_COLUMNS = 300  # largest number of columns for a full covariance
 RANK = 20  # rank of the factors for more columns
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
 TRIAL_STEPS = 3  # from the solution for the previous weight
+RANKS = (1, 2, 3, 5, 8, 12, 20)
+RANK_STEPS = 15
 ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
@@ -94,6 +106,20 @@ class GaussianCompleter(
         uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
         chooses on held-out cells, see Notes.
+    lower_limit : float, array-like, dict, "min" or None, default=None
+        Limit of detection: a cell below it is always missing. One for all columns, one
+        for each, by name or position, or a matrix of the shape of ``X`` with the limit
+        of each missing cell. "min" is the smallest observed value of the column. None,
+        NaN, ``-inf`` and columns that a dict does not list have no limit.
+    upper_limit : as lower_limit, with "max", default=None
+        Limit above which a cell is always missing, such as a time of follow-up or the
+        end of a scale.
+    censored : {"some", "all"}, default="some"
+        Which missing cells with a limit are beyond it. With "some", a cell within its
+        limits may be missing, too, with a probability of its column that the fit
+        estimates. "all" if no cell is missing for another reason. If you know which
+        cells are beyond a limit, pass a matrix that has the limits of these cells, and
+        "all".
     marginals : {"normal", "copula"}, default="normal"
         Distribution of each column. "copula" first replaces the cells of each column by
         normal scores of their ranks, and returns conditional means in the units of the
@@ -103,7 +129,8 @@ class GaussianCompleter(
         Number of factors. None is a full covariance. A number is that of the factors of
         a covariance :math:`F F^T + \Psi`, where :math:`\Psi` is diagonal, see
         `skmc.completers.gaussian.em.FactorEM`. "auto" is None up to 300 columns and 20
-        above.
+        above; with limits, it is chosen from 1, 2, 3, 5, 8, 12 and 20 on held-out
+        cells.
     max_iter : int >= 1, default=200
         Maximum number of EM steps.
     max_time : float > 0 or None, default=None
@@ -149,6 +176,9 @@ class GaussianCompleter(
         Mean of the columns; with "copula", of the scores.
     covariance_ : ndarray of shape (n_features, n_features)
         Covariance of the columns; with "copula", of the scores.
+    censored_share_ : ndarray of shape (n_features,) or None
+        Expected share of the missing cells of each column that are beyond its limits;
+        NaN in columns without a missing cell. None if there are no limits.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Conditional expectation of each cell given the *other* observed cells of its
         row, computed at each access.
@@ -211,6 +241,15 @@ class GaussianCompleter(
     rows, new columns, "copula" and factors need all rows: these calls take three EM
     steps over all rows from the current model, which approach a fit to all cells.
 
+    With limits, a missing cell multiplies the likelihood by 1 beyond its limits and by
+    the probability ``p`` of its column within them. Expectation propagation completes
+    the rows, see `skmc.completers.gaussian.censoring.CensoredEM`. Means, deviations and
+    draws are those of the cells under this likelihood: with "all" they are beyond the
+    limits, and with "some" they mix both cases. Limits cut normal distributions, so
+    take logarithms of amounts and intensities first. With limits,
+    ``lambda_ridge="auto"`` is 1, `partial_fit` takes steps over all rows, and the
+    values of observed cells in ``reconstruction_`` ignore the limits.
+
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
     three steps at each from the last solution, until the error on a held-out tenth of
     the observed cells rises. Of more than 1000 rows it uses the first 1000.
@@ -218,7 +257,9 @@ class GaussianCompleter(
     References
     ----------
     Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM
-    algorithm. Journal of the Royal Statistical Society B 39 (1977). Neal, Hinton. A
+    algorithm. Journal of the Royal Statistical Society B 39 (1977). Minka. Expectation
+    propagation for approximate Bayesian inference. Uncertainty in Artificial
+    Intelligence (2001), for limits. Neal, Hinton. A
     view of the EM algorithm that justifies incremental, sparse, and other variants.
     Learning in Graphical Models (1998). Schafer. Analysis of incomplete multivariate
     data. Chapman and Hall (1997), for the draws. Little, Rubin. Statistical analysis
@@ -255,6 +296,9 @@ class GaussianCompleter(
 
     lambda_ridge: NonNegative | Literal["auto"] = "auto"
     _: KW_ONLY
+    lower_limit: Limits | Literal["min"] = None
+    upper_limit: Limits | Literal["max"] = None
+    censored: Literal["some", "all"] = "some"
     marginals: Literal["copula", "normal"] = "normal"
     rank: Count | Literal["auto"] | None = "auto"
     max_iter: Count = 200
@@ -267,6 +311,7 @@ class GaussianCompleter(
     rank_: int | None = field(init=False)
     location_: np.ndarray = field(init=False)
     covariance_: np.ndarray = field(init=False)
+    censored_share_: np.ndarray | None = field(init=False)
     _fitted: Conditional = field(init=False)
 
     def _scaled(self, given: Given) -> Given:
@@ -281,7 +326,18 @@ class GaussianCompleter(
         if self.marginals == "normal":
             given = super()._scaled(given)
             scaling = given.scaling.to("cpu", torch.float64)
-            return replace(given, scaling=NormalMarginals(scaling))
+            given = replace(given, scaling=NormalMarginals(scaling))
+            censoring = self._censoring(given)
+            if censoring is None:
+                return given
+            used = torch.from_numpy(given.weights_of_rows > 0)
+            warn_of_skewness(given.matrix, censoring)
+            return replace(given, data=CensoredCells.of(given.data, censoring, used))
+        if self._has_limits:
+            raise ValueError(
+                'lower_limit and upper_limit need marginals="normal"; transform skewed '
+                "columns first, for example by their logarithm."
+            )
         weights = given.weights_of_rows
         cells = given.matrix[weights > 0]
         marginals = CopulaMarginals.of(cells, weights[weights > 0])
@@ -289,6 +345,36 @@ class GaussianCompleter(
         data = Observed(scores, ~torch.isnan(scores), weights=times)
         data = data.to(resolve_device(self.device))
         return replace(given, data=data, scaling=marginals)
+
+    @property
+    def _has_limits(self) -> bool:
+        return self.lower_limit is not None or self.upper_limit is not None
+
+    def _censoring(self, given: Given) -> Censoring | None:
+        """Limits in units of the scores, of each row of ``X`` or of all rows alike."""
+        if not self._has_limits:
+            return None
+        if given.read is None:
+            raise ValueError(
+                "lower_limit and upper_limit need cells in memory; pass an array."
+            )
+        limits = detection_limits(
+            self.lower_limit,
+            self.upper_limit,
+            given.matrix,
+            given.weights_of_rows > 0,
+            getattr(self, "feature_names_in_", ()),
+        )
+        scores = [torch.from_numpy(given.scaling.scores(limit)) for limit in limits]
+        varies = torch.from_numpy(given.statistics.varies)
+        low, high = (
+            torch.where(varies, score, end)
+            for score, end in zip(scores, (-math.inf, math.inf), strict=True)
+        )
+        share = torch.full((low.shape[1],), SHARE if self.censored == "some" else 0.0)
+        found = Censoring(low, high, share.double())
+        missing = torch.from_numpy(np.isnan(given.matrix))
+        return found if found.of(missing).any() else None
 
     def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
@@ -298,9 +384,33 @@ class GaussianCompleter(
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
-        if ridge == "auto":
+        if isinstance(data, CensoredCells) and self.rank == "auto":
+            ridge = 1.0 if ridge == "auto" else ridge
+            rank, start = self._follow_ranks(ridge, data, trials)
+        elif ridge == "auto":
             ridge, start = self._follow_path(rank, trials)
         return Choice({"lambda_ridge": ridge, "rank": rank}, start)
+
+    def _follow_ranks(
+        self, ridge: float, data: Cells, trials: Trials
+    ) -> tuple[int, Any]:
+        """Find the best number of factors on held-out cells, and the solution there.
+
+        Too many factors explain the observed cells well and the missing ones badly,
+        which then seem to be beyond their limits.
+        """
+        best, lowest, worse = (1, None), math.inf, 0
+        with trials.interruptible():
+            for rank in (r for r in RANKS if r <= min(data.shape)):
+                if trials.cells[1] is None or worse > 1:
+                    break
+                solver = _em(trials.cells[0], ridge, rank, None)
+                trial = trials.run(solver, max_iter=RANK_STEPS)
+                error = trials.error(trial)
+                worse = worse + 1 if error >= lowest else 0
+                if error < lowest:
+                    best, lowest = (rank, trial.outputs["model"]), error
+        return best
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """Find the best weight on held-out cells, and the solution there."""
@@ -309,7 +419,8 @@ class GaussianCompleter(
             if trials.cells[1] is None:
                 return best
             for ridge in RIDGES:
-                trial = trials.run(_em(ridge, rank, model), max_iter=TRIAL_STEPS)
+                solver = _em(trials.cells[0], ridge, rank, model)
+                trial = trials.run(solver, max_iter=TRIAL_STEPS)
                 model, error = trial.outputs["model"], trials.error(trial)
                 if error >= lowest:
                     break
@@ -320,15 +431,16 @@ class GaussianCompleter(
         return data.first_rows(ROWS_TRIED)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
-        if isinstance(data, ChunkedRows):
-            return ChunkedEM(params.lambda_ridge, params.start)
-        return _em(params.lambda_ridge, params.rank, params.start)
+        return _em(data, params.lambda_ridge, params.rank, params.start)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = given.data.shape[1]
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
         cells = None if given.read is None else given.matrix.copy()
+        censoring = self._censoring(given)
+        if censoring is not None and "share" in outputs:
+            censoring = replace(censoring, share=outputs["share"].cpu())
         fitted = Conditional(
             given.statistics,
             model,
@@ -336,6 +448,7 @@ class GaussianCompleter(
             cells,
             first_columns=self._first_of_cells(n_cols),
             row_weights=given.row_weights,
+            censoring=censoring,
         )
         return fitted.attributes()
 
@@ -360,7 +473,7 @@ class GaussianCompleter(
             else:
                 start = fitted.rescaled(given.scaling, cells.shape[1])
                 solution = solve(
-                    _em(self.lambda_ridge_, self.rank_, start),
+                    _em(given.data, self.lambda_ridge_, self.rank_, start),
                     given.data,
                     max_iter=STEPS_MORE,
                     check_every=STEPS_MORE,
@@ -370,7 +483,7 @@ class GaussianCompleter(
 
     def _adds_up(self, more: MoreCells, given: Given) -> bool:
         """Whether the sums over new rows can be added to those of earlier ones."""
-        if self.marginals == "copula" or self.rank_ is not None:
+        if self.marginals == "copula" or self.rank_ is not None or self._has_limits:
             return False
         scales = self._fitted.marginals.scaling.scale, given.scaling.scaling.scale
         same = more.shape[1] == self._shape[1]
@@ -407,8 +520,14 @@ class GaussianCompleter(
         return self._fitted.sample(*parts)
 
 
-def _em(ridge: float, rank: int | None, start: Any) -> Solver:
-    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
+def _em(data: Cells, ridge: float, rank: int | None, start: Any) -> Solver:
+    if isinstance(data, ChunkedRows):
+        return ChunkedEM(ridge, start)
+    beyond = isinstance(data, CensoredCells)
+    if rank is None:
+        return CensoredEM(ridge, start) if beyond else EM(ridge, start)
+    solver = CensoredFactorEM if beyond else FactorEM
+    return solver(ridge, rank, start)
 
 
 @dataclass(eq=False)
@@ -430,6 +549,8 @@ class Conditional(Fitted):
         represents the same cell.
     row_weights : ndarray of shape (n_rows,) or None, default=None
         Weights of the rows of the fitted matrix. None is 1.
+    censoring : Censoring or None, default=None
+        Limits of the scores of all rows alike, or of the rows of the fitted matrix.
     """
 
     model: Any
@@ -438,6 +559,7 @@ class Conditional(Fitted):
     sums: Any = None
     first_columns: np.ndarray | None = None
     row_weights: np.ndarray | None = None
+    censoring: Censoring | None = None
 
     def in_memory(self) -> np.ndarray:
         """The fitted matrix, or an AttributeError if it was not in memory."""
@@ -455,24 +577,64 @@ class Conditional(Fitted):
         return {
             "location_": location.numpy(),
             "covariance_": covariance.numpy(),
+            "censored_share_": self._censored_share(),
             "_fitted": self,
         }
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
-        if not everywhere and isinstance(self.marginals, NormalMarginals):
+        simple = isinstance(self.marginals, NormalMarginals) and self.censoring is None
+        if not everywhere and simple:
             # Missing cells only; their means need no variances.
             return self.marginals.undo(self.model(*self.scores(cells))).numpy()
         return self.marginals.mean(*self.given_others(cells))
 
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
+        limits = self._limits_of(cells)  # none in the hidden cells, which were observed
+        values = self.marginals.mean(*self.given_others(rest, limits))
+        return self.statistics.fill(rest, values)
+
     def whole(self) -> np.ndarray:
-        return self._expected(self.in_memory())
+        return self._expected(np.arange(len(self.in_memory())))
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         which, at = np.unique(rows, return_inverse=True)
-        return self._expected(self.in_memory()[which])[at, cols]
+        return self._expected(which)[at, cols]
 
-    def _expected(self, cells: np.ndarray) -> np.ndarray:
-        return self.rows(cells).astype(cells.dtype)
+    def _expected(self, rows: np.ndarray) -> np.ndarray:
+        """The values of some rows of the fitted matrix."""
+        cells = self.in_memory()[rows]
+        values = self.marginals.mean(
+            *self.given_others(cells, self._limits_of(cells, rows))
+        )
+        return self.statistics.fill(cells, values).astype(cells.dtype)
+
+    def _limits_of(
+        self, cells: np.ndarray, rows: np.ndarray | None = None
+    ) -> Censoring | None:
+        """Limits of the missing cells of rows, maybe the ``rows`` of the fit."""
+        found = self.censoring
+        if found is None:
+            return None
+        if rows is not None and len(found.low) > 1:
+            found = found.rows(rows)
+        if len(found.low) not in (1, len(cells)):
+            raise ValueError(
+                f"The limits of the fit are those of its {len(found.low)} rows, but X "
+                f"has {len(cells)} rows; fit with limits of columns to complete others."
+            )
+        return found.at(torch.from_numpy(np.isnan(cells)))
+
+    def _censored_share(self) -> np.ndarray | None:
+        """Expected share of the missing cells of each column that are beyond limits."""
+        limits = None if self.cells is None else self._limits_of(self.cells)
+        if limits is None or self.cells is None:
+            return None
+        scores, seen = self.scores(self.cells)
+        within = limits.completed(self.model, scores, seen).within
+        beyond = (limits.of(~seen).double() - within).sum(0).numpy()
+        missing = np.isnan(self.cells).sum(0)
+        return np.where(missing > 0, beyond / np.maximum(missing, 1), np.nan)
 
     def scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
         """Scores of cells, and a mask of the scores that are used."""
@@ -481,12 +643,22 @@ class Conditional(Fitted):
         varies = torch.from_numpy(self.statistics.varies)
         return scores, ~torch.isnan(scores) & varies
 
-    def given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def given_others(
+        self, cells: np.ndarray, limits: Censoring | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the score of each cell, given the others in its row.
 
-        Columns that represent one cell of a table are no others of each other.
+        Columns that represent one cell of a table are no others of each other. Missing
+        cells are given that they may be beyond their ``limits``.
         """
-        moments = self.model.given_others(*self.scores(cells))
+        if limits is None:
+            limits = self._limits_of(cells)
+        scores, seen = self.scores(cells)
+        moments = self.model.given_others(scores, seen)
+        if limits is not None:
+            found = limits.completed(self.model, scores, seen)
+            pairs = zip((found.mean, found.variance), moments, strict=True)
+            moments = tuple(torch.where(seen, old, new) for new, old in pairs)
         mean, variance = moments[0].numpy(), moments[1].numpy()
         for columns in self._shared_cells():
             rows = np.flatnonzero(~np.isnan(cells[:, columns[0]]))
@@ -522,10 +694,10 @@ class Conditional(Fitted):
         """Draw the missing cells given the observed ones, within bounds."""
         scores, seen = self.scores(cells)
         found = np.empty((n_samples, *cells.shape), cells.dtype)
-        limits = self._limits(bounds)
+        limits, beyond = self._limits(bounds), self._limits_of(cells)
         models = self._posterior(ridge, rng, limits)
         for k, model in zip(range(n_samples), models, strict=False):
-            drawn = _drawn(model, scores, seen, rng, limits)
+            drawn = _drawn(model, scores, seen, rng, limits, beyond)
             values = self.statistics.fill(cells, self.marginals.undo(drawn).numpy())
             if bounds is not None:
                 values = self._into(values, cells, bounds, rng)
@@ -573,11 +745,13 @@ class Conditional(Fitted):
         weights = self.row_weights
         if weights is None:
             weights = np.ones(len(self.cells))
-        scores = torch.from_numpy(self.marginals.scores(self.cells[weights > 0]))
-        seen, times = ~torch.isnan(scores), torch.from_numpy(weights[weights > 0])
+        used = np.flatnonzero(weights)
+        beyond = self._limits_of(self.cells[used], used)
+        scores = torch.from_numpy(self.marginals.scores(self.cells[used]))
+        seen, times = ~torch.isnan(scores), torch.from_numpy(weights[used])
         while True:
             for _ in range(POSTERIOR_STEPS):
-                whole = _drawn(model, scores, seen, rng, limits)
+                whole = _drawn(model, scores, seen, rng, limits, beyond)
                 model = Gaussian.from_posterior(whole, times, ridge, rng)
             yield model
 
@@ -607,12 +781,14 @@ def _drawn(
     seen: Tensor,
     rng: np.random.RandomState,
     limits: tuple[Tensor, Tensor] | None = None,
+    beyond: Censoring | None = None,
 ) -> Tensor:
     """Draw the missing scores given the observed ones, within limits.
 
     A draw z of the whole rows is corrected by the conditional mean of the difference at
     observed cells. Rows outside of the limits are drawn again, or by Gibbs sampling
-    after several draws outside.
+    after several draws outside. Rows with cells that may be ``beyond`` limits of
+    detection are drawn by Gibbs sampling.
     """
 
     def free(scores: Tensor, seen: Tensor) -> Tensor:
@@ -622,25 +798,36 @@ def _drawn(
 
     drawn = free(scores, seen)
     if limits is None:
-        return drawn
+        end = torch.full_like(model.mean, math.inf)
+        limits = -end, end
     low, high = limits
+    censored = torch.zeros_like(seen) if beyond is None else beyond.of(~seen)
     for _ in range(REDRAWS):
         outside = (~seen & ((drawn < low) | (drawn > high))).any(1)
         if not outside.any():
-            return drawn
+            break
         drawn[outside] = free(scores[outside], seen[outside])
-    bounded = low.isfinite() | high.isfinite()
+    outside |= censored.any(1)
+    if not outside.any():
+        return drawn
+    bounded = low.isfinite() | high.isfinite() | censored[outside]
     precision = torch.linalg.inv(model.covariance)
     x, known = drawn[outside], seen[outside]
     x = torch.where(known, x, x.clamp(low, high))
+    if beyond is not None:
+        beyond = beyond.rows(outside)
     for _ in range(SWEEPS):
-        for j in bounded.nonzero()[:, 0].tolist():
-            rows = ~known[:, j]
+        for j in bounded.any(0).nonzero()[:, 0].tolist():
+            rows = ~known[:, j] & bounded[:, j]
             variance = 1 / precision[j, j]
             pull = (x[rows] - model.mean) @ precision[j] * variance
             mean, std = (x[rows, j] - pull).numpy(), float(variance.sqrt())
             ends = float(low[j]), float(high[j])
-            x[rows, j] = torch.from_numpy(truncated_normal(mean, std, *ends, rng))
+            if beyond is None:
+                found = truncated_normal(mean, std, *ends, rng)
+            else:
+                found = beyond.drawn(mean, std, *ends, rows, j, rng)
+            x[rows, j] = torch.from_numpy(found)
         if not (known | bounded).all():
             x = free(x, known | bounded)
     drawn[outside] = x

@@ -1,0 +1,605 @@
+r"""Cells that are missing because they lie beyond a limit of detection.
+
+A cell beyond a limit is always missing, and a cell within the limits ``c`` and ``C`` is
+missing with the probability ``p``. So a missing cell ``x`` multiplies the density of
+its row by
+
+.. math::
+
+    t(x) = \begin{cases} 1 & x < c \text{ or } x > C, \\ p & c \le x \le C.
+    \end{cases}
+
+Expectation propagation replaces each :math:`t` by a Gaussian *site*
+:math:`\exp(\nu x - \tau x^2 / 2)`, for which the mean and the variance of the cell are
+those of its *tilted* distribution: the *cavity*, what all else says of the cell, times
+:math:`t`. A site that would widen the distribution of its cell has :math:`\tau = 0`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import log_ndtr
+from scipy.stats import skew
+from torch import Tensor
+
+from skmc.base import Limits, limits_of, warn_user
+from skmc.cells import Observed
+from skmc.completers.gaussian.distributions import (
+    Expected,
+    FactorGaussian,
+    Gaussian,
+    Patterns,
+    Sites,
+)
+from skmc.completers.gaussian.em import (
+    EM,
+    EMState,
+    FactorEM,
+    FactorEMState,
+    FactorSums,
+    row_weights,
+)
+from skmc.linalg import Parts, truncated_normal
+
+DAMPING = 0.5  # of the steps of the sites
+SWEEPS = 30  # over the sites of rows under a fitted model
+SHARE, PRIOR_CELLS = 0.1, 10  # of cells within the limits that are missing
+
+
+MOST_SKEWED = 2  # that of the exponential distribution, the limit of a tail
+
+@dataclass(frozen=True, eq=False)
+class CensoredCells(Observed):
+    """Observed cells, and limits beyond which the missing ones may lie.
+
+    Parameters
+    ----------
+    low, high : float64 Tensor of shape (n_rows, n_cols)
+        Limits of the missing cells, infinite where there is none.
+    share : float64 Tensor of shape (n_cols,)
+        Probability that a cell within its limits is missing, at first; 0 stays 0.
+    """
+
+    low: Tensor
+    high: Tensor
+    share: Tensor
+
+    def first_rows(self, n: int) -> Observed:
+        if not self.mask[:n].any():
+            return self
+        found = super().first_rows(n)
+        return replace(found, low=self.low[:n], high=self.high[:n])  # type: ignore
+
+    def to(self, *args: Any) -> Observed:
+        found = super().to(*args)
+        device = found.values.device
+        limits = {name: getattr(self, name).to(device) for name in LIMITS}
+        return replace(found, **limits)
+
+    @classmethod
+    def of(cls, data: Observed, limits: Censoring, used: Tensor) -> CensoredCells:
+        """Add the limits of the ``used`` rows to their scaled cells."""
+        if len(limits.low) > 1:
+            limits = limits.rows(used)
+        limits = limits.at(~data.mask.cpu()).to(data.device)
+        return cls(
+            data.values,
+            data.mask,
+            limits.low,
+            limits.high,
+            limits.share,
+            weights=data.weights,
+            free_means=data.free_means,
+        )
+
+    @property
+    def censoring(self) -> Censoring:
+        """The limits of these cells."""
+        return Censoring(self.low, self.high, self.share)
+
+
+LIMITS = "low", "high", "share"
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted(Parts):
+    """Moments of cells times the factors of their limits.
+
+    Parameters
+    ----------
+    mean, variance : Tensor of shape (n_rows, n_cols)
+        Moments of each cell; those before where there is no limit.
+    within : Tensor of shape (n_rows, n_cols)
+        Probability that the cell lies within its limits; 0 where there is no limit.
+    log_factor : Tensor of shape (n_rows,)
+        Logarithm of the factors of a row relative to its sites.
+    sites : Sites
+        The next sites.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    within: Tensor
+    log_factor: Tensor
+    sites: Sites
+
+    @classmethod
+    def joined(cls, parts: list[Tilted]) -> Tilted:
+        """Join the moments of parts of the rows."""
+        return parts[0].map(lambda *x: torch.cat(x), *parts[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Censoring(Parts):
+    """Limits of scores, beyond which cells are missing.
+
+    Parameters
+    ----------
+    low, high : float64 Tensor of shape (n_rows, n_cols), or (1, n_cols) before `at`
+        Limits, infinite where there is none.
+    share : float64 Tensor of shape (n_cols,)
+        Probability that a cell within its limits is missing.
+    """
+
+    low: Tensor
+    high: Tensor
+    share: Tensor
+
+    def at(self, missing: Tensor) -> Censoring:
+        """The limits of missing cells alone."""
+        low = torch.where(missing, self.low, -torch.inf)
+        return Censoring(low, torch.where(missing, self.high, torch.inf), self.share)
+
+    def of(self, missing: Tensor) -> Tensor:
+        """Which of the missing cells have a limit."""
+        return missing & (self.low.isfinite() | self.high.isfinite())
+
+    def rows(self, rows: Any) -> Censoring:
+        """The limits of some rows."""
+        return Censoring(self.low[rows], self.high[rows], self.share)
+
+    def tilt(
+        self, mean: Tensor, variance: Tensor, sites: Sites, missing: Tensor
+    ) -> Tilted:
+        """Moments of cells from those with sites, and better sites.
+
+        Parameters
+        ----------
+        mean, variance : Tensor of shape (n_rows, n_cols)
+            Moments of each cell under the model and the sites.
+        sites : Sites
+            Present sites.
+        missing : bool Tensor of shape (n_rows, n_cols)
+            True where a cell is missing.
+
+        Returns
+        -------
+        Tilted
+        """
+        at = self.of(missing)
+        m, v, tau, nu = (
+            x[at] for x in (mean, variance, sites.precision, sites.linear)
+        )
+        cavity = 1 / v - tau
+        m_c, v_c = (m / v - nu) / cavity, 1 / cavity
+        low, high = self.low[at], self.high[at]
+        share = self.share.expand_as(mean)[at]
+        m_t, v_t, within, log_total = _tilted(m_c, v_c, low, high, share)
+        precision = (1 / v_t - cavity).clamp_min(0)
+        linear = m_t * (cavity + precision) - m_c * cavity
+        of_site = ((v / v_c).log() + m.square() / v - m_c.square() / v_c) / 2
+        log_factor = torch.zeros_like(mean)
+        log_factor[at] = log_total - of_site
+        found, spread = mean.clone(), variance.clone()
+        found[at], spread[at] = m_t, v_t
+        probable = torch.zeros_like(mean)
+        probable[at] = within
+        pairs = (sites.precision, precision), (sites.linear, linear)
+        moved = []
+        for old, new in pairs:
+            old = old.clone()
+            old[at] = old[at].lerp(new, DAMPING)
+            moved.append(old)
+        return Tilted(found, spread, probable, log_factor.sum(1), Sites(*moved))
+
+    def shares(self, within: Tensor, times: Tensor, weights: Tensor) -> Tensor:
+        """The most probable shares, given which cells lie within limits.
+
+        Parameters
+        ----------
+        within : Tensor of shape (n_rows, n_cols)
+            Probabilities that missing cells lie within their limits.
+        times : Tensor of shape (n_rows, n_cols)
+            Weights of the observed cells, 0 elsewhere.
+        weights : Tensor of shape (n_rows,)
+            Weights of the rows.
+
+        Returns
+        -------
+        Tensor of shape (n_cols,)
+        """
+        missing = weights @ within + PRIOR_CELLS * SHARE
+        found = missing / (missing + times.sum(0) + PRIOR_CELLS * (1 - SHARE))
+        return torch.where(self.share > 0, found, 0.0)
+
+    def log_prior(self, times: Tensor) -> Tensor:
+        """Logarithm of the prior of the shares, and that cells are observed."""
+        share = self.share[self.share > 0]
+        observed = times.sum(0)[self.share > 0] + PRIOR_CELLS * (1 - SHARE)
+        return (PRIOR_CELLS * SHARE * share.log() + observed * (-share).log1p()).sum()
+
+    def completed(
+        self, model: Gaussian | FactorGaussian, values: Tensor, seen: Tensor
+    ) -> Tilted:
+        """Moments of the missing cells of rows under a fitted model.
+
+        Parameters
+        ----------
+        model : Gaussian or FactorGaussian
+            Distribution of the rows.
+        values : float64 Tensor of shape (n_rows, n_cols)
+            Rows.
+        seen : bool Tensor of shape (n_rows, n_cols)
+            True where observed.
+
+        Returns
+        -------
+        Tilted
+        """
+        zero = torch.zeros_like(values)
+        sites, patterns = Sites(zero, zero), Patterns.of_each(seen, zero[:, 0] + 1)
+        for _ in range(SWEEPS):
+            if isinstance(model, FactorGaussian):
+                parts = model.scores(values, seen, sites)
+                pairs = [model.cells(part, sites)[:2] for part in parts]
+                mean, variance = (torch.cat(x) for x in zip(*pairs, strict=True))
+            else:
+                expected = model.expect(values, patterns, sites)
+                mean = model.mean + expected.deviations
+                assert expected.variances is not None
+                variance = torch.where(seen, 1.0, expected.variances)
+            found = self.tilt(mean, variance, sites, ~seen)
+            sites = found.sites
+        return found
+
+
+    def drawn(
+        self,
+        mean: np.ndarray,
+        std: float,
+        least: float,
+        largest: float,
+        rows: Tensor,
+        col: int,
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Draw missing cells of a column from normal distributions times the factors.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (k,)
+            Means of the normal distributions.
+        std : float
+            Their standard deviation.
+        least, largest : float
+            Bounds of the draws.
+        rows : bool Tensor of shape (n_rows,)
+            Rows of these cells.
+        col : int
+            Their column.
+        rng : RandomState
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        low, high = (x[rows, col].clamp(least, largest) for x in (self.low, self.high))
+        ends = np.stack([np.full(len(mean), least), low, high, np.full(len(mean), largest)])
+        with np.errstate(divide="ignore"):
+            share = np.log(float(self.share[col]))
+        upto = np.cumsum(_masses((ends - mean) / std, share), 0)
+        region = (rng.random_sample(len(mean)) * upto[-1] >= upto[:-1]).sum(0)
+        k = np.arange(len(mean))
+        return truncated_normal(mean, std, ends[region, k], ends[region + 1, k], rng)
+
+
+def _masses(ends: np.ndarray, log_share: float) -> np.ndarray:
+    """Relative masses of the three intervals between ascending ends, (3, n)."""
+    low, high = ends[:-1], ends[1:]
+    flip = low > 0  # the upper tail is as exact as the lower one
+    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above, below = log_ndtr(high), log_ndtr(low)
+        found = above + np.log1p(-np.exp(below - above))
+        found = np.where(high > low, found, -np.inf)
+        found[1] += log_share
+        return np.exp(found - found.max(0))
+
+
+def _tilted(
+    mean: Tensor, variance: Tensor, low: Tensor, high: Tensor, share: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean, variance, probability within the limits, and log of the integral.
+
+    The density is a normal one, multiplied by ``share`` within the limits.
+    """
+    std = variance.sqrt()
+    a, b = (low - mean) / std, (high - mean) / std
+    below, above = torch.special.log_ndtr(a), torch.special.log_ndtr(-b)
+    inside = (1 - below.exp() - above.exp()).clamp_min(0)
+    within = (share * inside).log()
+    total = torch.stack([below, above, within]).logsumexp(0)
+    step = 1 - share
+
+    def density(x: Tensor) -> Tensor:
+        return (-x.square() / 2 - math.log(2 * math.pi) / 2 - total).exp()
+
+    fa, fb = density(a), density(b)
+    first = step * (fb - fa)
+    finite = [torch.where(x.isfinite(), x, 0.0) for x in (a, b)]
+    second = 1 + step * (finite[1] * fb - finite[0] * fa)
+    spread = (second - first.square()).clamp_min(torch.finfo(mean.dtype).eps)
+    return mean + std * first, variance * spread, (within - total).exp(), total
+
+
+def detection_limits(
+    lower: Limits | str,
+    upper: Limits | str,
+    cells: np.ndarray,
+    used: np.ndarray,
+    names: Sequence[Any],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Read the limits beyond which missing cells may lie.
+
+    Parameters
+    ----------
+    lower : float, array-like, dict, "min" or None
+        Limits of the columns, or of all cells.
+    upper : float, array-like, dict, "max" or None
+        The same.
+    cells : ndarray of shape (n_rows, n_cols)
+        Cells, NaN where missing.
+    used : bool ndarray of shape (n_rows,)
+        Rows of the fit.
+    names : sequence
+        Names of the columns; empty if they have none.
+
+    Returns
+    -------
+    low, high : ndarray of shape (1, n_cols) or (n_rows, n_cols)
+        Limits, infinite where there is none.
+
+    Raises
+    ------
+    ValueError
+        A limit has another shape, lies beyond an observed cell of its column, or the
+        limits contradict each other.
+    """
+    seen, found = np.where(used[:, None], cells, np.nan), []
+    for name, given, word, end in (
+        ("lower_limit", lower, "min", -np.inf),
+        ("upper_limit", upper, "max", np.inf),
+    ):
+        if isinstance(given, str):
+            if given != word:
+                raise ValueError(
+                    f"{name}={given!r}; pass numbers, {word!r} or None."
+                )
+            extreme = np.fmin if word == "min" else np.fmax
+            limit = extreme.reduce(seen, 0)
+        elif not isinstance(given, Mapping) and np.ndim(given) == 2:  # type: ignore
+            found.append(_of_cells(given, name, cells.shape, end))
+            continue
+        else:
+            limit = limits_of(given, name, names, cells.shape[1])
+        limit = np.where(np.isnan(limit), end, limit)
+        beyond = cells < limit if word == "min" else cells > limit
+        if beyond.any():
+            row, col = np.argwhere(beyond)[0]
+            label = f"column {col}" + (f" ({names[col]!r})" if len(names) else "")
+            raise ValueError(
+                f"X has the observed value {cells[row, col]:g} in row {row} of {label}, "
+                f"beyond {name}={limit[col]:g}; correct the limit, or pass a matrix with "
+                "the limit of each missing cell."
+            )
+        found.append(limit[None])
+    low, high = np.broadcast_arrays(*found)
+    wrong = np.isnan(cells) & (low > high)
+    if wrong.any():
+        row, col = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"lower_limit is above upper_limit in row {row}, column {col}; exchange or "
+            "correct them."
+        )
+    return low, high
+
+
+def warn_of_skewness(cells: np.ndarray, censoring: Censoring) -> None:
+    """Warn if most columns with limits are too skewed for a normal distribution.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols)
+        Cells, NaN where missing.
+    censoring : Censoring
+        Limits of these cells.
+    """
+    limited = censoring.of(torch.from_numpy(np.isnan(cells))).any(0).numpy()
+    skewness = skew(cells[:, limited], nan_policy="omit")
+    if np.mean(np.abs(skewness) > MOST_SKEWED) > 0.5:
+        warn_user(
+            "Most columns with a limit of detection have a skewness above 2, more than "
+            "a normal distribution can have that is cut at a limit; take logarithms "
+            "first.",
+            UserWarning,
+        )
+
+
+def _of_cells(
+    given: Any, name: str, shape: tuple[int, ...], end: float
+) -> np.ndarray:
+    try:
+        limit = np.asarray(given, float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must have numbers: {error}.") from error
+    if limit.shape != shape:
+        raise ValueError(
+            f"{name} has shape {limit.shape}; a matrix must have the shape of X, {shape}."
+        )
+    return np.where(np.isnan(limit), end, limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CensoredEMState(EMState):
+    """A Gaussian, its expectations of the missing cells, and the sites of these.
+
+    Parameters
+    ----------
+    sites : Sites
+        Sites of the missing cells that have a limit.
+    share : Tensor of shape (n_cols,)
+        Probability that a cell within its limits is missing.
+    """
+
+    sites: Sites
+    share: Tensor
+
+
+class CensoredEM(EM):
+    r"""`EM` where missing cells may lie beyond limits.
+
+    The objective has the logarithm of the factors :math:`t` in addition, as expectation
+    propagation approximates it, and that of the prior of the shares ``p``, as of ten
+    further cells of each column within its limits, of which one is missing. Each step
+    also improves the sites, and sets
+
+    .. math::
+
+        p_j = \frac{\sum_i r_{ij} + 1}{\sum_i r_{ij} + n_j + 10}
+
+    with the probabilities :math:`r_{ij}` that missing cells lie within their limits, and
+    the number :math:`n_j` of observed cells.
+
+    References
+    ----------
+    Minka. Expectation propagation for approximate Bayesian inference. Uncertainty in
+    Artificial Intelligence (2001).
+    """
+
+    def init(self, data: Any) -> EMState:
+        values = data.values.double()
+        zero, eye = torch.zeros_like(values), torch.eye(values.shape[1]).to(values)
+        model = self.start or Gaussian(eye.new_zeros(len(eye)), eye)
+        patterns = Patterns.of_each(data.mask, row_weights(data))
+        return self._tilt(data, model, patterns, Sites(zero, zero), data.share)
+
+    def step(self, data: Any, state: Any) -> EMState:
+        model = self._maximize(state)
+        return self._tilt(data, model, state.patterns, state.sites, state.share)
+
+    def _tilt(
+        self,
+        data: CensoredCells,
+        model: Gaussian,
+        patterns: Patterns,
+        sites: Sites,
+        share: Tensor,
+    ) -> EMState:
+        censoring, weights = replace(data.censoring, share=share), patterns.weights
+        expected = model.expect(data.values.double(), patterns, sites)
+        mean = model.mean + expected.deviations
+        assert expected.variances is not None
+        variance = torch.where(data.mask, 1.0, expected.variances)
+        found = censoring.tilt(mean, variance, sites, ~data.mask)
+        scatter = expected.scatter.clone()
+        scatter.diagonal().add_(weights @ (found.variance - variance))
+        times = data.times.double()
+        likelihood = expected.log_likelihood + weights @ found.log_factor
+        likelihood = likelihood + censoring.log_prior(times)
+        expected = Expected(found.mean - model.mean, scatter, likelihood)
+        return CensoredEMState(
+            **vars(self._state(data, model, patterns, expected)),
+            sites=found.sites,
+            share=censoring.shares(found.within, times, weights),
+        )
+
+    def outputs(self, state: Any) -> dict[str, Any]:
+        return {**super().outputs(state), "share": state.share}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CensoredFactorEMState(FactorEMState):
+    """A factor model, its expectations of the rows, and the sites of missing cells.
+
+    Parameters
+    ----------
+    sites : Sites
+        Sites of the missing cells that have a limit.
+    share : Tensor of shape (n_cols,)
+        Probability that a cell within its limits is missing.
+    """
+
+    sites: Sites
+    share: Tensor
+
+
+class CensoredFactorEM(FactorEM):
+    """`FactorEM` where missing cells may lie beyond limits, as in `CensoredEM`.
+
+    The regression of a column also has the missing cells with a limit, by their
+    expectations.
+    """
+
+    def init(self, data: Any) -> FactorEMState:
+        zero = torch.zeros_like(data.values.double())
+        model = self.start or self._components(data)
+        return self._tilt(data, model, Sites(zero, zero), data.share)
+
+    def step(self, data: Any, state: Any) -> FactorEMState:
+        return self._tilt(data, self._maximize(state), state.sites, state.share)
+
+    def _tilt(
+        self, data: CensoredCells, model: FactorGaussian, sites: Sites, share: Tensor
+    ) -> FactorEMState:
+        values, weights = data.values.double(), row_weights(data)
+        censoring, missing = replace(data.censoring, share=share), ~data.mask
+        at, observed = censoring.of(missing), data.times.double()
+        times = weights[:, None] * (data.mask | at)
+        sums, likelihood = FactorSums.zero(model), values.new_zeros(())
+        every: list[Tilted] = []
+        for part in model.scores(values, data.mask, sites):
+            rows = part.rows
+            mean, variance, slope = model.cells(part, sites)
+            own = censoring.rows(rows).tilt(
+                mean, variance, sites.rows(rows), missing[rows]
+            )
+            every.append(own)
+            x = torch.where(data.mask[rows], values[rows], own.mean)
+            sums.add(part, times[rows], x)
+            # The cells with a limit covary with the factors, and have a variance.
+            times_at = times[rows] * at[rows]
+            along = torch.einsum("krs,js->kjr", part.covariance, model.loadings)
+            sums.cross[:, :-1] += ((times_at * slope)[..., None] * along).sum(0)
+            sums.squares.add_((times_at * own.variance).sum(0))
+            likelihood = likelihood + weights[rows] @ part.log_likelihood
+        found = Tilted.joined(every)
+        likelihood = likelihood + weights @ found.log_factor
+        likelihood = likelihood + censoring.log_prior(observed)
+        return CensoredFactorEMState(
+            objective=self._objective(data, model, likelihood),
+            X=data.fill(found.mean.to(data.values)),
+            model=model,
+            sums=sums,
+            sites=found.sites,
+            share=censoring.shares(found.within, observed, weights),
+        )
+
+    def outputs(self, state: Any) -> dict[str, Any]:
+        return {**super().outputs(state), "share": state.share}
