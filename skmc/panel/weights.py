@@ -13,7 +13,7 @@ It is linear in :math:`X`, and exact if units and times have additive effects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -60,15 +60,85 @@ class Cohort:
     unit_weights: np.ndarray
     time_weights: np.ndarray
 
-    def gaps(self, cells: np.ndarray, unit_weights: np.ndarray) -> np.ndarray:
-        """Return cells minus predictions of the units, (n_units, n_times)."""
-        own = cells[self.units] - unit_weights @ cells[self.controls]
-        before = own[:, : len(self.time_weights)]
-        found: np.ndarray = own - (before @ self.time_weights)[:, None]
+    def predict(self, cells: np.ndarray) -> np.ndarray:
+        """Return the outcomes of the units without treatment, (n_units, n_times)."""
+        path = self.unit_weights @ cells[self.controls]
+        until = len(self.time_weights)
+        levels = (cells[self.units, :until] - path[:until]) @ self.time_weights
+        found: np.ndarray = path + levels[:, None]
+        return found
+
+    def sums(self, cells: np.ndarray) -> np.ndarray:
+        """Return the effects of each unit, summed over its treated times."""
+        gaps = cells[self.units] - self.predict(cells)
+        found: np.ndarray = gaps[:, self.times].sum(1)
         return found
 
 
-def cohorts(cells: np.ndarray, treated: np.ndarray, kind: Weighting) -> list[Cohort]:
+@dataclass(frozen=True)
+class Weighted:
+    """A prediction by weights, and what it came from.
+
+    Parameters
+    ----------
+    whole : ndarray of shape (n_units, n_times)
+        Outcomes of the treated units without treatment, NaN for other units.
+    cells : ndarray of shape (n_units, n_times)
+        The outcomes, with missing ones filled.
+    cohorts : list of Cohort
+        The weights.
+    """
+
+    whole: np.ndarray
+    cells: np.ndarray
+    cohorts: list[Cohort]
+
+    @classmethod
+    def of(cls, cells: np.ndarray, treated: np.ndarray, kind: Weighting) -> Weighted:
+        """Choose the weights and predict.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_units, n_times)
+            Outcomes, NaN where missing.
+        treated : bool ndarray of shape (n_units, n_times)
+            Treated cells. Each unit has two times or more before.
+        kind : {"synthetic", "averaged"}
+            See `effect`.
+
+        Returns
+        -------
+        Weighted
+        """
+        controls = np.flatnonzero(~treated.any(1) & ~np.isnan(cells).all(1))
+        filled, whole = without_gaps(cells, treated), np.full(cells.shape, np.nan)
+        cohorts = choose(filled, treated, controls, kind)
+        for cohort in cohorts:
+            whole[cohort.units] = cohort.predict(filled)
+        return cls(whole, filled, cohorts)
+
+    def mean_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of units and times, means over the treated units.
+
+        Returns
+        -------
+        unit_weights : ndarray of shape (n_units,)
+            Zero for the treated units; the sum is one.
+        time_weights : ndarray of shape (n_times,)
+            Zero from a treatment on; the sum is one.
+        """
+        units, times = np.zeros(self.cells.shape[0]), np.zeros(self.cells.shape[1])
+        n_treated = sum(len(cohort.units) for cohort in self.cohorts)
+        for cohort in self.cohorts:
+            share = len(cohort.units) / n_treated
+            units[cohort.controls] += share * cohort.unit_weights
+            times[: len(cohort.time_weights)] += share * cohort.time_weights
+        return units, times
+
+
+def choose(
+    cells: np.ndarray, treated: np.ndarray, controls: np.ndarray, kind: Weighting
+) -> list[Cohort]:
     """Choose the weights for each set of units that are treated at the same times.
 
     Parameters
@@ -78,6 +148,8 @@ def cohorts(cells: np.ndarray, treated: np.ndarray, kind: Weighting) -> list[Coh
         never-treated unit, and none before a treatment, is missing.
     treated : bool ndarray of shape (n_units, n_times)
         Treated cells.
+    controls : ndarray of int
+        Never-treated units.
     kind : {"synthetic", "averaged"}
         See `effect`.
 
@@ -85,7 +157,6 @@ def cohorts(cells: np.ndarray, treated: np.ndarray, kind: Weighting) -> list[Coh
     -------
     list of Cohort
     """
-    controls = np.flatnonzero(~treated.any(1))
     others = cells[controls]
     drift = LocalLevel(others) if kind == "averaged" else None
     patterns, member = np.unique(treated, axis=0, return_inverse=True)
@@ -145,27 +216,32 @@ def leave_one_out(
 
     Returns
     -------
-    ndarray of shape (n_units,) or None
-        None if a unit is the only one that is treated at its times, or if one control
+    ndarray of shape (n_members,) or None
+        Of treated units and controls; None if a unit is the only one that is treated at its times, or if one control
         has all the weight: then the jackknife is not defined.
     """
     if min(len(cohort.units) for cohort in found) < 2:
         return None
-    sums, without = np.zeros(len(cells)), np.zeros(len(cells))
+    total, count = np.zeros(len(cells)), np.full(len(cells), treated.sum())
     for cohort in found:
-        gaps = cohort.gaps(cells, cohort.unit_weights)[:, cohort.times].sum(1)
-        sums += gaps.sum()
-        sums[cohort.units] -= gaps
+        sums = cohort.sums(cells)
+        total += sums.sum()
+        total[cohort.units] -= sums
+        count[cohort.units] -= cohort.times.sum()
         for j, control in enumerate(cohort.controls):
             rest = np.delete(cohort.unit_weights, j)
-            if not abs(rest.sum()) > ROUNDING:
+            if not rest.sum() > ROUNDING:
                 return None
-            kept = np.insert(rest / rest.sum(), j, 0)
-            moved = cohort.gaps(cells, kept)[:, cohort.times].sum()
-            sums[control] += moved - gaps.sum()
-        without[cohort.units] = cohort.times.sum()
-    averages: np.ndarray = sums / (treated.sum() - without)
+            others = np.delete(cohort.controls, j)
+            less = replace(cohort, controls=others, unit_weights=rest / rest.sum())
+            total[control] += less.sums(cells).sum() - sums.sum()
+    averages: np.ndarray = (total / count)[_members(found)]
     return averages
+
+
+def _members(found: list[Cohort]) -> np.ndarray:
+    """Return the units that take part, in their order."""
+    return np.sort(np.concatenate([found[0].controls, *(c.units for c in found)]))
 
 
 def synthetic_weights(
@@ -277,9 +353,10 @@ class LocalLevel:
         n, n_times = controls.shape
         self.size = np.ones(n)
         self.flat = True
-        spread = np.abs(controls - controls.mean(0) - controls.mean(1)[:, None])
-        scale = np.abs(controls - controls.mean()).max()
-        if n < 2 or (spread + controls.mean()).max() <= ROUNDING * scale:
+        centered = controls - controls.mean()
+        self.floor = ROUNDING * np.abs(centered).max()
+        effects = centered.mean(0) + centered.mean(1)[:, None]
+        if n < 2 or np.abs(centered - effects).max() <= self.floor:
             return
         fits = [self._fit(noise) for noise in NOISES]
         best = max(fits, key=lambda fit: fit[0])
@@ -296,6 +373,8 @@ class LocalLevel:
         for _ in range(FIT_STEPS):
             squares = np.square(Z - size @ Z / size.sum()).sum(1)
             last, variance = variance, size @ squares / ((n - 1) * p)
+            # If most units have additive effects exactly, it would decrease to zero.
+            variance = max(variance, self.floor**2)
             size = (TAIL + p) / (TAIL + squares / variance)
             if abs(last - variance) <= 1e-6 * variance:
                 break
@@ -315,15 +394,15 @@ class LocalLevel:
 
     @cached_property
     def shrinkage(self) -> float:
-        """Number of observations of the prior that maximizes the marginal likelihood.
+        r"""Number of observations of the prior that maximizes the marginal likelihood.
 
         With whitened steps of singular values :math:`s_j`, up to constants, for ``k``
         prior observations and :math:`d = k + p + 1`,
 
         .. math::
 
-            \\log \\frac{\\Gamma_p((d + n) / 2)}{\\Gamma_p(d / 2)}
-            + \\frac{d p}{2} \\log k - \\frac{d + n}{2} \\sum_j \\log(k + s_j^2).
+            \log \frac{\Gamma_p((d + n) / 2)}{\Gamma_p(d / 2)}
+            + \frac{d p}{2} \log k - \frac{d + n}{2} \sum_j \log(k + s_j^2).
         """
         n, p = self.steps.shape
         root = cholesky(self.covariance, lower=True)
