@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -164,35 +164,25 @@ def effect(
         raise TypeError(f"n_placebos must be an integer or None, got {n_placebos!r}.")
     if n_placebos is not None and n_placebos < 0:
         raise ValueError(f"n_placebos must be at least 0, got {n_placebos}.")
-    if not isinstance(completer, BaseCompleter | None):
-        raise TypeError(
-            f"completer must be a completer of skmc or None, got {completer!r}."
-        )
-    if weights is not None and weights not in WEIGHTINGS:
-        raise ValueError(f"weights must be None or of {WEIGHTINGS}, got {weights!r}.")
     if weights is not None and completer is not None:
         raise ValueError(
             f"weights={weights!r} takes the place of a completer; pass one of them."
         )
-    if isinstance(covariates, str):
-        raise ValueError(f"covariates must be a list, such as [{covariates!r}].")
-    if unit is not None or time is not None:
-        X, treated, covariates = _wide(X, treated, unit, time, outcome, covariates)
-    cells = to_cells(X).astype(float)
-    units, times = _labels(X, cells)
-    T = _read_treated(treated, X, cells)
-    _check_untreated(cells, T, units, times)
-    explained = _explained(covariates, X, cells, T, units, times)
-    observed, cells = cells, cells - explained
+    if weights is not None and not is_weighting(weights):
+        raise ValueError(f"weights must be None or of {WEIGHTINGS}, got {weights!r}.")
+    if not isinstance(completer, BaseCompleter | None):
+        raise TypeError(
+            f"completer must be a completer of skmc or None, got {completer!r}."
+        )
+    panel = Panel.read(X, treated, unit, time, outcome, covariates)
+    cells, T, times = panel.cells, panel.treated, panel.times
     rng = check_random_state(random_state)
 
     draws = weighted = None
-    predict: Predict
     if weights is not None:
-        _check_weighted(cells, T, units, times)
+        panel.check_weighted()
         weighted = Weighted.of(cells, T, weights)
         whole = weighted.whole
-        predict = partial(_by_weights, weights)
     else:
         if completer is None:
             completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
@@ -201,8 +191,8 @@ def effect(
             hidden = np.where(T, np.nan, cells)
             drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
             draws = np.array([(cells - draw)[T].mean() for draw in drawn])
-        predict = partial(_by_completer, completer)
-    placebos = [*_placebos(predict, cells, T, n_placebos, rng)]
+    predict = predictor(weights or completer)
+    placebos = [*placebo_units(predict, cells, T, n_placebos, rng)]
     gaps, events = zip(*placebos, strict=True) if placebos else ((), ())
     least = least_placebos(level)
     if 0 < len(gaps) < least:
@@ -211,14 +201,15 @@ def effect(
             f"{least}: it is infinite. Raise n_placebos, add never-treated units, or "
             "lower level."
         )
-    whole = whole + explained
+    whole = whole + panel.explained
+    observed, like = panel.observed, panel.like
     found = PanelEffect(
-        units=units,
+        units=panel.units,
         times=times,
-        observed=_like(X, observed),
+        observed=like(observed),
         treated=T,
-        counterfactual=_like(X, whole),
-        effects=_like(X, np.where(T, observed - whole, np.nan)),
+        counterfactual=like(whole),
+        effects=like(np.where(T, observed - whole, np.nan)),
         placebo_gaps=np.reshape(gaps, (len(gaps), 2, len(times))),
         placebo_events=np.reshape(events, (len(events), 2 * len(times) - 1)),
         time_placebo=_earlier(predict, cells, T, weights is not None),
@@ -229,6 +220,89 @@ def effect(
         found.unit_weights, found.time_weights = weighted.mean_weights()
         found.jackknife = leave_one_out(weighted.cells, T, weighted.cohorts)
     return found
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel and its treated cells, read and checked.
+
+    Parameters
+    ----------
+    X : container
+        The outcomes as they were given, or the wide table of a long one.
+    observed : ndarray of shape (n_units, n_times)
+        Outcomes.
+    explained : ndarray of shape (n_units, n_times)
+        The linear effect of the covariates.
+    treated : bool ndarray of shape (n_units, n_times)
+        The treated cells.
+    units, times : ndarray
+        Labels.
+    """
+
+    X: Any
+    observed: np.ndarray
+    explained: np.ndarray
+    treated: np.ndarray
+    units: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        treated: Any,
+        unit: Hashable,
+        time: Hashable,
+        outcome: Hashable,
+        covariates: Sequence[Any],
+    ) -> Panel:
+        """Read the parameters of the same names of `effect`.
+
+        Returns
+        -------
+        Panel
+        """
+        if isinstance(covariates, str):
+            raise ValueError(f"covariates must be a list, such as [{covariates!r}].")
+        if unit is not None or time is not None:
+            X, treated, covariates = _wide(X, treated, unit, time, outcome, covariates)
+        cells = to_cells(X).astype(float)
+        units, times = _labels(X, cells)
+        T = _read_treated(treated, X, cells)
+        _check_untreated(cells, T, units, times)
+        explained = _explained(covariates, X, cells, T, units, times)
+        return cls(X, cells, explained, T, units, times)
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Outcomes minus the effect of the covariates."""
+        found: np.ndarray = self.observed - self.explained
+        return found
+
+    def check_weighted(self) -> None:
+        """Require never-treated units, and two times before each treatment."""
+        if (self.treated.any(1) | np.isnan(self.cells).all(1)).all():
+            raise ValueError(
+                "Weights compare with never-treated units, and X has none with "
+                "observed cells; add some, or use a completer."
+            )
+        early = self.treated[:, :LEAST_BEFORE].any(1)
+        if early.any():
+            i = early.argmax()
+            start = self.times[self.treated[i].argmax()]
+            raise ValueError(
+                f"Unit {self.units[i]} is treated at time {start}, but weights need "
+                f"{LEAST_BEFORE} times before; add earlier times, leave the unit out, "
+                "or use a completer."
+            )
+
+    def like(self, values: np.ndarray) -> Any:
+        """Give values the labels of a data frame."""
+        X = self.X
+        if hasattr(X, "columns") and hasattr(X, "index"):
+            return type(X)(values, index=X.index, columns=X.columns)
+        return values
 
 
 def _wide(
@@ -262,6 +336,12 @@ def _wide(
         raise ValueError(
             f"outcome must be a column of X, one of {names}, got {outcome!r}."
         )
+    once = [unit, time, treated, outcome, *covariates]
+    if twice := [name for k, name in enumerate(once) if name in once[:k]]:
+        raise ValueError(
+            f"{twice[0]!r} is named twice; unit, time, treated, outcome and covariates "
+            "must be different columns."
+        )
     frame = X if hasattr(X, "pivot_table") else X.to_pandas()
     for parameter, name in given.items():
         if (gone := frame[name].isna().to_numpy()).any():
@@ -269,8 +349,8 @@ def _wide(
                 f"{parameter} is missing in row {gone.argmax()} of X; drop the row, or "
                 "fill it."
             )
-    if (twice := frame.duplicated([unit, time]).to_numpy()).any():
-        row = frame.iloc[twice.argmax()]
+    if (again := frame.duplicated([unit, time]).to_numpy()).any():
+        row = frame.iloc[again.argmax()]
         raise ValueError(
             f"X has the unit {row[unit]} twice at the time {row[time]}; keep one "
             "row of them."
@@ -291,24 +371,65 @@ def _complete(
     return fitted, np.asarray(fitted.reconstruction_, float)
 
 
-def _by_completer(
-    completer: BaseCompleter, cells: np.ndarray, hidden: np.ndarray
-) -> np.ndarray:
-    return _complete(completer, cells, hidden)[1]
+def is_weighting(weights: object) -> bool:
+    """Whether this is a value of ``weights``.
+
+    Parameters
+    ----------
+    weights : object
+        Any object.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(weights, str) and weights in WEIGHTINGS
 
 
-def _by_weights(kind: Weighting, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    return Weighted.of(cells, hidden, kind).whole
+def predictor(estimator: BaseCompleter | Weighting) -> Predict:
+    """Make a function that predicts the hidden cells of a panel.
+
+    Parameters
+    ----------
+    estimator : completer, "synthetic" or "averaged"
+        What predicts.
+
+    Returns
+    -------
+    function of cells and hidden cells
+    """
+    if isinstance(estimator, BaseCompleter):
+        return lambda cells, hidden: _complete(estimator, cells, hidden)[1]
+    return lambda cells, hidden: Weighted.of(cells, hidden, estimator).whole
 
 
-def _placebos(
+def placebo_units(
     predict: Predict,
     cells: np.ndarray,
     treated: np.ndarray,
     n_placebos: int | None,
     rng: np.random.RandomState,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield `mean_gaps` and `event_gaps` of groups of never-treated units."""
+    """Let groups of never-treated units take the place of the treated ones.
+
+    Parameters
+    ----------
+    predict : function
+        Of `predictor`.
+    cells : ndarray of shape (n_units, n_times)
+        Outcomes.
+    treated : bool ndarray of shape (n_units, n_times)
+        Treated cells.
+    n_placebos : int or None
+        See `effect`.
+    rng : RandomState
+        Source of the order.
+
+    Yields
+    ------
+    tuple of ndarray
+        `mean_gaps` and `event_gaps` of a group.
+    """
     ever = treated.any(1)
     patterns, rest = treated[ever], cells[~ever & ~np.isnan(cells).all(1)]
     observed, during = ~np.isnan(rest), patterns.any(0)
@@ -447,13 +568,6 @@ def _names(X: Any) -> tuple[Any, Any]:
     return getattr(X, "index", None), X.columns
 
 
-def _like(X: Any, values: np.ndarray) -> Any:
-    """Give values the labels of a data frame."""
-    if hasattr(X, "columns") and hasattr(X, "index"):
-        return type(X)(values, index=X.index, columns=X.columns)
-    return values
-
-
 def _read_treated(treated: Any, X: Any, cells: np.ndarray) -> np.ndarray:
     T = to_cells(treated, name="treated")
     _check_like("treated", treated, T, X, cells)
@@ -483,24 +597,6 @@ def _check_like(
                 f"{name} and X have different labels in their {axis}; reindex {name} "
                 "like X."
             )
-
-
-def _check_weighted(
-    cells: np.ndarray, treated: np.ndarray, units: np.ndarray, times: np.ndarray
-) -> None:
-    if (treated.any(1) | np.isnan(cells).all(1)).all():
-        raise ValueError(
-            "weights= compares with never-treated units, and X has none with observed "
-            "cells; add some, or use a completer."
-        )
-    early = treated[:, :LEAST_BEFORE].any(1)
-    if early.any():
-        i = early.argmax()
-        raise ValueError(
-            f"Unit {units[i]} is treated at time {times[treated[i].argmax()]}, but "
-            f"weights= needs {LEAST_BEFORE} times before; add earlier times, leave the "
-            "unit out, or use a completer."
-        )
 
 
 def _check_untreated(

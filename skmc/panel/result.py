@@ -166,14 +166,14 @@ class PanelEffect:
         placebos. If treated and other units are exchangeable, the interval holds the
         effect with at least this probability. It is infinite for few placebos.
         """
-        half = _half_width(self.placebo_att, self.level)
+        half = half_width(self.placebo_att, self.level)
         return self.att - half, self.att + half
 
     @property
     def period_intervals(self) -> np.ndarray:
         """Intervals of the means in `by_period`, (2, n_times)."""
         gaps = self.placebo_gaps[:, 0].T
-        half = np.array([_half_width(g[~np.isnan(g)], self.level) for g in gaps])
+        half = np.array([half_width(g[~np.isnan(g)], self.level) for g in gaps])
         return np.array([self.by_period - half, self.by_period + half])
 
     @property
@@ -221,7 +221,7 @@ class PanelEffect:
         found = event_gaps(gaps, self.treated)
         seen = ~np.isnan(found)
         placebos = self.placebo_events.T[seen]
-        half = np.array([_half_width(p[~np.isnan(p)], self.level) for p in placebos])
+        half = np.array([half_width(p[~np.isnan(p)], self.level) for p in placebos])
         since = np.arange(1 - len(self.times), len(self.times))[seen]
         return since, found[seen], np.array([found[seen] - half, found[seen] + half])
 
@@ -232,7 +232,7 @@ class PanelEffect:
         if not len(placebos):
             return math.nan
         inside = [
-            abs(own) <= _half_width(np.delete(placebos, k), self.level)
+            abs(own) <= half_width(np.delete(placebos, k), self.level)
             for k, own in enumerate(placebos)
         ]
         return float(np.mean(inside))
@@ -370,6 +370,20 @@ def _rank(n: int, level: float) -> int:
     return math.ceil(level * (n + 1))
 
 
-def _half_width(errors: np.ndarray, level: float) -> float:
+def half_width(errors: np.ndarray, level: float) -> float:
+    """Half the width of an interval of placebos, see `PanelEffect.interval`.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n,)
+        Estimates of the placebos.
+    level : float in (0, 1)
+        Probability of the interval.
+
+    Returns
+    -------
+    float
+        Infinite for few placebos.
+    """
     rank = _rank(len(errors), level)
     return float(np.sort(np.abs(errors))[rank - 1]) if rank <= len(errors) else math.inf
