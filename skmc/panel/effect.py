@@ -182,7 +182,7 @@ def effect(
     if weights is not None:
         panel.check_weighted()
         weighted = Weighted.of(cells, T, weights)
-        whole = weighted.whole
+        whole, predict = weighted.whole, predictor(weights)
     else:
         if completer is None:
             completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
@@ -191,7 +191,7 @@ def effect(
             hidden = np.where(T, np.nan, cells)
             drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
             draws = np.array([(cells - draw)[T].mean() for draw in drawn])
-    predict = predictor(weights or completer)
+        predict = predictor(completer)
     placebos = [*placebo_units(predict, cells, T, n_placebos, rng)]
     gaps, events = zip(*placebos, strict=True) if placebos else ((), ())
     least = least_placebos(level)
@@ -259,6 +259,17 @@ class Panel:
     ) -> Panel:
         """Read the parameters of the same names of `effect`.
 
+        Parameters
+        ----------
+        X : container of shape (n_units, n_times), or a long table
+            Outcomes.
+        treated : container of bool, or column of ``X``
+            The treated cells.
+        unit, time, outcome : column of ``X`` or None
+            Columns of a long table.
+        covariates : sequence of containers, or of columns of ``X``
+            Covariates.
+
         Returns
         -------
         Panel
@@ -298,7 +309,17 @@ class Panel:
             )
 
     def like(self, values: np.ndarray) -> Any:
-        """Give values the labels of a data frame."""
+        """Give values the labels of a data frame.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_units, n_times)
+            Any values.
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (n_units, n_times)
+        """
         X = self.X
         if hasattr(X, "columns") and hasattr(X, "index"):
             return type(X)(values, index=X.index, columns=X.columns)

@@ -203,7 +203,7 @@ class PanelEffect:
 
     @property
     def interval_by_jackknife(self) -> tuple[float, float] | None:
-        """Interval of `att` from the normal distribution, None without the jackknife."""
+        """Normal interval of `att`, None without the jackknife."""
         error = self.standard_error_by_jackknife
         if error is None:
             return None

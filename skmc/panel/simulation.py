@@ -40,11 +40,17 @@ def simulate(
 
     Parameters
     ----------
-    X, treated, unit, time, outcome, covariates
-        The panel, see `effect`.
+    X : DataFrame, array or other container of shape (n_units, n_times)
+        Outcomes, see `effect`.
+    treated : container of bool of shape (n_units, n_times), or column of ``X``
+        The treated cells.
     estimators : mapping of str to completer, "synthetic" or "averaged", default=None
         Estimators by name: completers, or values of ``weights`` in `effect`. None means
         both weights and "MC-NNM", the default completer of `effect`.
+    unit, time, outcome : column of ``X`` or None, default=None
+        Columns of a long table, see `effect`.
+    covariates : sequence of containers of shape (n_units, n_times), or columns of ``X``
+        Covariates, see `effect`.
     n_draws : int >= 1 or None, default=None
         Number of groups that take the place. None means the number of never-treated
         units, which is the largest for one treated unit.

@@ -61,7 +61,17 @@ class Cohort:
     time_weights: np.ndarray
 
     def predict(self, cells: np.ndarray) -> np.ndarray:
-        """Return the outcomes of the units without treatment, (n_units, n_times)."""
+        """Outcomes of the units without treatment.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_all_units, n_times)
+            Outcomes of all units, without missing ones among those that are used.
+
+        Returns
+        -------
+        ndarray of shape (n_units, n_times)
+        """
         path = self.unit_weights @ cells[self.controls]
         until = len(self.time_weights)
         levels = (cells[self.units, :until] - path[:until]) @ self.time_weights
@@ -69,7 +79,17 @@ class Cohort:
         return found
 
     def sums(self, cells: np.ndarray) -> np.ndarray:
-        """Return the effects of each unit, summed over its treated times."""
+        """Effects of each unit, summed over its treated times.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_all_units, n_times)
+            Outcomes of all units, without missing ones among those that are used.
+
+        Returns
+        -------
+        ndarray of shape (n_units,)
+        """
         gaps = cells[self.units] - self.predict(cells)
         found: np.ndarray = gaps[:, self.times].sum(1)
         return found
@@ -217,8 +237,9 @@ def leave_one_out(
     Returns
     -------
     ndarray of shape (n_members,) or None
-        Of treated units and controls; None if a unit is the only one that is treated at its times, or if one control
-        has all the weight: then the jackknife is not defined.
+        Of treated units and controls. None if a unit is the only one that is treated at
+        its times, or if one control has all the weight: then the jackknife is not
+        defined.
     """
     if min(len(cohort.units) for cohort in found) < 2:
         return None
@@ -339,8 +360,8 @@ class LocalLevel:
 
     Given the steps :math:`y` of another unit before a time, the conditional mean of its
     later steps is a weighted mean of those of the controls, by a ridge regression of
-    :math:`y` on their steps. Its level is that of a local level: with little noise the
-    last gap, otherwise a mean of the last gaps with weights that decrease geometrically.
+    :math:`y` on their steps. Its level is that of a local level: without noise the last
+    gap, otherwise a mean of gaps whose weights decrease geometrically into the past.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Displays of completions, effects, Laplacians, spectra and histories.
 
-They need matplotlib (``pip install 'skmc[plot]'``). As in scikit-learn,
-each display is made by ``from_estimator`` or from its data. Its ``plot`` draws it again, with other options or
-in other Axes.
+They need matplotlib (``pip install 'skmc[plot]'``). As in scikit-learn, each display is
+made by ``from_estimator`` or from its data. Its ``plot`` draws it again, with other
+options or in other Axes.
 """
 
 from skmc.plot.completion import CompletionDisplay
