@@ -142,7 +142,9 @@ def test_units_of_the_outcome_and_levels_do_not_matter(kind):
     X, treated = panel()
     found = effect(X, treated, weights=kind, level=0.5, random_state=0)
     levels = np.random.RandomState(0).randn(12, 1)
-    other = effect(-1e4 * (X + levels), treated, weights=kind, level=0.5, random_state=0)
+    other = effect(
+        -1e4 * (X + levels), treated, weights=kind, level=0.5, random_state=0
+    )
     assert other.att == pytest.approx(-1e4 * found.att)
     assert other.standard_error == pytest.approx(1e4 * found.standard_error)
     error = other.standard_error_by_jackknife
@@ -207,7 +209,9 @@ def test_the_walk_with_noise_is_the_conditional_mean():
     # Steps of a walk plus noise.
     D, walk = np.diff(np.eye(10), axis=0), np.tril(np.ones((10, 10)))
     expected = D @ (walk @ walk.T + model.noise * np.eye(10)) @ D.T
-    np.testing.assert_allclose(model.covariance / model.covariance[0, 0], expected / expected[0, 0])
+    np.testing.assert_allclose(
+        model.covariance / model.covariance[0, 0], expected / expected[0, 0]
+    )
 
 
 def test_the_marginal_likelihood_is_that_of_sequential_predictions():
