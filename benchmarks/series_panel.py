@@ -447,11 +447,12 @@ def panel(results: Results) -> None:
             key = ("panel", name, times, method)
             results.measure(key, scores, predict, data, limit=None)
         for method, completer in (("the default", DEFAULT), ("Gaussian", GAUSSIAN)):
-            key, params = (name, times, method), {"completer": completer}
+            key = (name, times, method)
+            params = {"completer": completer}
             results.measure(("coverage", *key), coverage, params, data, limit=None)
             results.measure(("seeds", *key), by_seed, completer, data)
-        key, params = (name, times, 'weights="averaged"'), {"weights": "averaged"}
-        results.measure(("coverage", *key), coverage, params, data, limit=None)
+        key = ("coverage", name, times, 'weights="averaged"')
+        results.measure(key, coverage, {"weights": "averaged"}, data, limit=None)
         key = ("effect", name, times, "the default")
         results.measure(key, before, data, limit=None)
 

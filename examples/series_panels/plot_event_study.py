@@ -2,9 +2,9 @@
 An event study with states that start at different times
 =========================================================
 
-Six of 40 states start a policy, some of them later than others. Weights of the other states
-estimate what would have happened without it, and the event study aligns the states at
-their own first year.
+Six of 40 states start a policy, some of them later than others. Weights of the other
+states estimate what would have happened without it, and the event study aligns the
+states at their own first year.
 """
 
 import matplotlib.pyplot as plt
@@ -48,17 +48,19 @@ print(simulate(jobs, treated, n_draws=20, random_state=0))
 # The average is over all treated years of all treated states.
 found = effect(jobs, treated, weights="averaged", random_state=0)
 print(found.summary())
-print(f"\nThe true average effect is {since.clip(upper=3).to_numpy()[treated].mean():.2f}.")
+truth = since.clip(upper=3).to_numpy()[treated].mean()
+print(f"\nThe true average effect is {truth:.2f}.")
 
 # %%
 # The event study
 # ---------------
-# Before the policy, the gaps stay near zero. After it, they grow to three. The bars are
+# Before the policy, the intervals contain zero, and the gaps are smallest in the last
+# years, which have the largest weights. After it, the gaps grow to three. The bars are
 # 90 % intervals of each year from the placebo states.
 display = EventStudyDisplay.from_effect(found)
 (axis,) = display.axes_
 years_since = display.since
 axis.step(years_since, np.clip(years_since + 1, 0, 3), "C0", where="mid", label="truth")
 axis.set(xlabel="years since the policy", ylabel="gap")
-axis.legend()
+axis.legend(loc="upper left")
 plt.show()
