@@ -382,6 +382,18 @@ def scores(predict: Predict, panel: Panel) -> dict[str, float]:
     return found | {"rmse": rmse, "fits": len(X)}
 
 
+def chosen(panel: Panel) -> dict[str, Any]:
+    """The weights with the smallest error if units are treated a third earlier."""
+    end = panel.start
+    earlier = Panel(panel.untreated()[:, :end], end - end // 3)
+    errors = {m: scores(ESTIMATES[m], earlier)["rmse"] for m in WEIGHTED}
+    best = min(errors, key=errors.__getitem__)
+    return scores(ESTIMATES[best], panel) | {"chosen": best}
+
+
+WEIGHTED = 'effect(weights="averaged")', 'effect(weights="synthetic")'
+
+
 def coverage(params: dict[str, Any], panel: Panel) -> dict[str, Any]:
     """How often intervals contain zero if an untreated unit counts as treated.
 
@@ -446,6 +458,8 @@ def panel(results: Results) -> None:
         for method, predict in ESTIMATES.items():
             key = ("panel", name, times, method)
             results.measure(key, scores, predict, data, limit=None)
+        key = ("panel", name, times, "weights chosen by placebos in time")
+        results.measure(key, chosen, data, limit=None)
         for method, completer in (("the default", DEFAULT), ("Gaussian", GAUSSIAN)):
             key = (name, times, method)
             params = {"completer": completer}
@@ -467,12 +481,13 @@ def untreated(results: Results) -> None:
         for method in QUICK:
             key = ("untreated", name, f"from column {data.start}", method)
             results.measure(key, scores, ESTIMATES[method], data, limit=None)
+        key = (*key[:3], "weights chosen by placebos in time")
+        results.measure(key, chosen, data, limit=None)
 
 
 QUICK = (
     'SoftImputeCompleter(fixed_effects="both"), the default',
-    'effect(weights="averaged")',
-    'effect(weights="synthetic")',
+    *WEIGHTED,
     "GaussianCompleter()",
     "difference in differences",
     "synthetic DiD of diff-diff",

@@ -6,7 +6,7 @@ treatment, each of which sum to one, the outcome of a unit without its treatment
 .. math::
 
     \hat{X}_{t} = \sum_j \omega_j X_{jt}
-    + \sum_{s < T_0} \lambda_s \Big(X_s - \sum_j \omega_j X_{js}\Big).
+    + \sum_{s < T_0} \lambda_s \left(X_s - \sum_j \omega_j X_{js}\right).
 
 It is linear in :math:`X`, and exact if units and times have additive effects.
 """
@@ -272,7 +272,7 @@ def synthetic_weights(
 
     .. math::
 
-        \min_{\omega, c} \sum_{t < T_0} \Big(c + \sum_j \omega_j X_{jt} - x_t\Big)^2
+        \min_{\omega, c} \sum_{t < T_0} \left(c + \sum_j \omega_j X_{jt} - x_t\right)^2
         + \zeta^2 T_0 \|\omega\|^2, \quad
         \zeta = (n T)^{1/4} \sigma
 
