@@ -177,6 +177,10 @@ def choose(
     -------
     list of Cohort
     """
+    # The weights do not depend on units, and squares stay finite.
+    middle = cells[controls].mean()
+    cells = cells - middle
+    cells = cells / (np.abs(cells[controls]).max() or 1)
     others = cells[controls]
     drift = LocalLevel(others) if kind == "averaged" else None
     patterns, member = np.unique(treated, axis=0, return_inverse=True)
