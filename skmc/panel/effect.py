@@ -79,10 +79,10 @@ def effect(
         Weights of never-treated units and of times before the treatment, instead of a
         completer; they need at least two times before it. "synthetic" is synthetic
         difference in differences. "averaged" is the mean of these weights and those of
-        random walks with noise around a common path, whose errors are
-        smaller in benchmarks; some can be negative. Units that are treated
-        at the same times share weights, and all are compared with the never-treated
-        units (staggered adoption). None means a completer.
+        random walks with noise around a common path; some can be negative. Its errors
+        are smaller in most benchmarks. Units that are treated at the same times share
+        weights, and all are compared with the never-treated units (staggered
+        adoption). None means a completer.
     covariates : sequence of containers of shape (n_units, n_times), or columns of ``X``
         Variables that the treatment does not change. The method sees the outcomes minus
         their linear effect, which least squares with effects of units and times
@@ -274,8 +274,11 @@ class Panel:
         -------
         Panel
         """
-        if isinstance(covariates, str):
-            raise ValueError(f"covariates must be a list, such as [{covariates!r}].")
+        if isinstance(covariates, str) or hasattr(covariates, "columns"):
+            raise ValueError(
+                "covariates must be a list, such as [covariate], also of one, got "
+                f"{type(covariates).__name__}."
+            )
         if unit is not None or time is not None:
             X, treated, covariates = _wide(X, treated, unit, time, outcome, covariates)
         cells = to_cells(X).astype(float)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,8 @@ def simulate(
     ValueError
         The panel is not valid, see `effect`; ``estimators`` has another value;
         ``n_draws`` is below 1; there are too few never-treated units.
+    TypeError
+        ``n_draws`` is another object.
 
     See Also
     --------
@@ -112,6 +115,8 @@ def simulate(
                 f"estimators[{name!r}] must be a completer or of {WEIGHTINGS}, got "
                 f"{estimator!r}."
             )
+    if not isinstance(n_draws, Integral | None):
+        raise TypeError(f"n_draws must be an integer or None, got {n_draws!r}.")
     if n_draws is not None and n_draws < 1:
         raise ValueError(f"n_draws must be at least 1, got {n_draws}.")
     panel = Panel.read(X, treated, unit, time, outcome, covariates)

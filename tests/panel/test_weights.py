@@ -267,6 +267,7 @@ def test_covariates_are_subtracted():
         ([Z, Z + np.arange(10)], r"covariates\[1\] is a sum of effects"),
         ([np.zeros_like(Z)], r"covariates\[0\] is a sum of effects"),
         ("z", "must be a list"),
+        (pd.DataFrame(Z), "must be a list"),
     ):
         with pytest.raises(ValueError, match=message):
             effect(X, treated, covariates=bad)
@@ -365,6 +366,8 @@ def test_simulate_with_bad_input():
         simulate(X, treated, {"x": "sdid"})
     with pytest.raises(ValueError, match="n_draws must be at least 1"):
         simulate(X, treated, n_draws=0)
+    with pytest.raises(TypeError, match="n_draws must be an integer"):
+        simulate(X, treated, n_draws=1.5)
     with pytest.raises(ValueError, match="level"):
         simulate(X, treated, {"x": "synthetic"}, n_draws=2).half_width(90)
     with (
