@@ -360,7 +360,7 @@ class LocalLevel:
     steps have Student's t distribution, and a unit with large steps has little weight.
 
     For this mean, ``v``, ``noise``, the :math:`w_i` and the common path maximize the
-    likelihood. Then the marginal likelihood chooses ``shrinkage``. Nothing is tuned.
+    likelihood. Then the marginal likelihood chooses ``shrinkage``.
 
     Given the steps :math:`y` of another unit before a time, the conditional mean of its
     later steps is a weighted mean of those of the controls, by a ridge regression of
