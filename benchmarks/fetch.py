@@ -31,6 +31,7 @@ from scipy.io import loadmat
 GITHUB = "https://raw.githubusercontent.com"
 TRANSDIM = "xinychen/transdim/99a31275f12504f59b0c3d3debd50fea92b2e973/datasets"
 PYSYNCON = "sdfordham/pysyncon/34350ca548370902bc40cfcf6d37d97b9de0839e/data"
+SYNTHDID = "synth-inference/synthdid/70c1ce3eac58e28c30b67435ca377bb48baa9b8a/data"
 NCF = (
     "hexiangnan/neural_collaborative_filtering/"
     "4aab159e81c44b062c091bdaed0ab54ac632371f/Data"
@@ -44,6 +45,18 @@ FILES = {
     "panel/basque.csv": (
         f"{PYSYNCON}/basque.csv",
         "7f7f90d7a01984a33a2ea3efc311ce826c05b61234a52c27445adacc6f52bf70",
+    ),
+    "panel/texas.csv": (
+        f"{PYSYNCON}/texas.csv",
+        "cd26d6828924951662ea3607cbc27d6f67bdf8b9c44234e88f32602d3f124023",
+    ),
+    "panel/CPS.csv": (
+        f"{SYNTHDID}/CPS.csv",
+        "b859140a1374b92e5de480d300d9971b633b13926cba88caf21db2cc03e214b3",
+    ),
+    "panel/PENN.csv": (
+        f"{SYNTHDID}/PENN.csv",
+        "f0d00c351aa4c82bee3d6e0b5cd5d7f9528487f28a3dd4b2cdea93a53d987c74",
     ),
     "ratings/ncf/ml-1m.test.rating": (
         f"{NCF}/ml-1m.test.rating",

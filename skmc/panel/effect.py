@@ -1,8 +1,9 @@
-"""The effect of a treatment: observed cells minus a completion without them."""
+"""The effect of a treatment: observed cells minus a prediction without them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -14,8 +15,17 @@ from skmc.base import BaseCompleter, warn_user
 from skmc.cells import Container, Entries, to_cells
 from skmc.completers import SoftImputeCompleter
 from skmc.linalg import Seed
-from skmc.panel.result import PanelEffect, least_placebos, mean_gaps
+from skmc.panel.result import PanelEffect, event_gaps, least_placebos, mean_gaps
+from skmc.panel.weights import (
+    LEAST_BEFORE,
+    WEIGHTINGS,
+    Weighted,
+    Weighting,
+    leave_one_out,
+)
 
+# Outcomes without treatment, of cells and of the hidden ones among them.
+Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
 N_DRAWS = 200
 EARLIER = 3  # the placebo in time takes the last third of the shortest history
 
@@ -25,6 +35,8 @@ def effect(
     treated: Container | str,
     completer: BaseCompleter | None = None,
     *,
+    weights: Weighting | None = None,
+    covariates: Sequence[Any] = (),
     unit: Hashable = None,
     time: Hashable = None,
     outcome: Hashable = None,
@@ -63,6 +75,19 @@ def effect(
         Completer, which is cloned. None means
         ``SoftImputeCompleter(fixed_effects="both", random_state=0)``, which is MC-NNM.
         If it has `sample`, its draws of the counterfactual give a second interval.
+    weights : {"synthetic", "averaged"} or None, default=None
+        Weights of never-treated units and of times before the treatment, instead of a
+        completer; they need at least two times before it. "synthetic" is synthetic
+        difference in differences. "averaged" is the mean of these weights and those of
+        random walks with noise around a common path; some can be negative. Its errors
+        are smaller in most benchmarks. Units that are treated at the same times share
+        weights, and all are compared with the never-treated units (staggered
+        adoption). None means a completer.
+    covariates : sequence of containers of shape (n_units, n_times), or columns of ``X``
+        Variables that the treatment does not change. The method sees the outcomes minus
+        their linear effect, which least squares with effects of units and times
+        estimates once, from the untreated cells. Names of columns with ``unit`` and
+        ``time``.
     unit, time : column of ``X`` or None, default=None
         Columns of the units and of the times of a long table. Outcomes of units and
         times without a row are missing. The results have a row for each unit and a
@@ -89,7 +114,10 @@ def effect(
         treated cell; a treated cell is missing; a unit has no untreated observed cell,
         or a time with treated cells has none; times that are numbers or dates do not
         increase; a long table lacks a column, or has a unit twice at a time; ``level``
-        or ``n_placebos`` is out of range.
+        or ``n_placebos`` is out of range; ``weights`` has another value, a completer
+        beside it, no never-treated unit, or a unit that is treated before the third
+        time; a covariate has another shape, is missing at an observed outcome, or is a
+        sum of effects of units and times and of the covariates before it.
     TypeError
         ``completer`` or ``n_placebos`` is another object.
 
@@ -109,6 +137,9 @@ def effect(
     ----------
     Athey, Bayati, Doudchenko, Imbens, Khosravi. Matrix completion methods for causal
     panel data models. Journal of the American Statistical Association 116 (2021).
+    Weights: Arkhangelsky, Athey, Hirshberg, Imbens, Wager. Synthetic difference-in-
+    differences. American Economic Review 111 (2021). Its ridge and variances are those
+    of "synthetic".
     Placebos: Abadie, Diamond, Hainmueller. Synthetic control methods for comparative
     case studies. Journal of the American Statistical Association 105 (2010).
 
@@ -124,6 +155,8 @@ def effect(
     >>> found = effect(X, treated)
     >>> print(round(found.att, 1), round(found.p_value, 2))
     1.9 0.05
+    >>> round(effect(X, treated, weights="averaged").att, 1)
+    1.9
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie in (0, 1), got {level}.")
@@ -131,27 +164,36 @@ def effect(
         raise TypeError(f"n_placebos must be an integer or None, got {n_placebos!r}.")
     if n_placebos is not None and n_placebos < 0:
         raise ValueError(f"n_placebos must be at least 0, got {n_placebos}.")
+    if weights is not None and completer is not None:
+        raise ValueError(
+            f"weights={weights!r} takes the place of a completer; pass one of them."
+        )
+    if weights is not None and not is_weighting(weights):
+        raise ValueError(f"weights must be None or of {WEIGHTINGS}, got {weights!r}.")
     if not isinstance(completer, BaseCompleter | None):
         raise TypeError(
             f"completer must be a completer of skmc or None, got {completer!r}."
         )
-    if unit is not None or time is not None:
-        X, treated = _wide(X, treated, unit, time, outcome)
-    cells = to_cells(X).astype(float)
-    units, times = _labels(X, cells)
-    T = _read_treated(treated, X, cells)
-    _check_untreated(cells, T, units, times)
-    if completer is None:
-        completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
+    panel = Panel.read(X, treated, unit, time, outcome, covariates)
+    cells, T, times = panel.cells, panel.treated, panel.times
     rng = check_random_state(random_state)
 
-    fitted, whole = _complete(completer, cells, T)
-    draws = None
-    if hasattr(fitted, "sample"):
-        hidden = np.where(T, np.nan, cells)
-        drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
-        draws = np.array([(cells - draw)[T].mean() for draw in drawn])
-    gaps = [*_placebos(completer, cells, T, n_placebos, rng)]
+    draws = weighted = None
+    if weights is not None:
+        panel.check_weighted()
+        weighted = Weighted.of(cells, T, weights)
+        whole, predict = weighted.whole, predictor(weights)
+    else:
+        if completer is None:
+            completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
+        fitted, whole = _complete(completer, cells, T)
+        if hasattr(fitted, "sample"):
+            hidden = np.where(T, np.nan, cells)
+            drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
+            draws = np.array([(cells - draw)[T].mean() for draw in drawn])
+        predict = predictor(completer)
+    placebos = [*placebo_units(predict, cells, T, n_placebos, rng)]
+    gaps, events = zip(*placebos, strict=True) if placebos else ((), ())
     least = least_placebos(level)
     if 0 < len(gaps) < least:
         warn_user(
@@ -159,42 +201,170 @@ def effect(
             f"{least}: it is infinite. Raise n_placebos, add never-treated units, or "
             "lower level."
         )
-    return PanelEffect(
-        units=units,
+    whole = whole + panel.explained
+    observed, like = panel.observed, panel.like
+    found = PanelEffect(
+        units=panel.units,
         times=times,
-        observed=_like(X, cells),
+        observed=like(observed),
         treated=T,
-        counterfactual=_like(X, whole),
-        effects=_like(X, np.where(T, cells - whole, np.nan)),
+        counterfactual=like(whole),
+        effects=like(np.where(T, observed - whole, np.nan)),
         placebo_gaps=np.reshape(gaps, (len(gaps), 2, len(times))),
-        time_placebo=_earlier(completer, cells, T),
+        placebo_events=np.reshape(events, (len(events), 2 * len(times) - 1)),
+        time_placebo=_earlier(predict, cells, T, weights is not None),
         level=level,
         draws=draws,
     )
+    if weighted is not None:
+        found.unit_weights, found.time_weights = weighted.mean_weights()
+        found.jackknife = leave_one_out(weighted.cells, T, weighted.cohorts)
+    return found
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel and its treated cells, read and checked.
+
+    Parameters
+    ----------
+    X : container
+        The outcomes as they were given, or the wide table of a long one.
+    observed : ndarray of shape (n_units, n_times)
+        Outcomes.
+    explained : ndarray of shape (n_units, n_times)
+        The linear effect of the covariates.
+    treated : bool ndarray of shape (n_units, n_times)
+        The treated cells.
+    units, times : ndarray
+        Labels.
+    """
+
+    X: Any
+    observed: np.ndarray
+    explained: np.ndarray
+    treated: np.ndarray
+    units: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        treated: Any,
+        unit: Hashable,
+        time: Hashable,
+        outcome: Hashable,
+        covariates: Sequence[Any],
+    ) -> Panel:
+        """Read the parameters of the same names of `effect`.
+
+        Parameters
+        ----------
+        X : container of shape (n_units, n_times), or a long table
+            Outcomes.
+        treated : container of bool, or column of ``X``
+            The treated cells.
+        unit, time, outcome : column of ``X`` or None
+            Columns of a long table.
+        covariates : sequence of containers, or of columns of ``X``
+            Covariates.
+
+        Returns
+        -------
+        Panel
+        """
+        if isinstance(covariates, str) or hasattr(covariates, "columns"):
+            raise ValueError(
+                "covariates must be a list, such as [covariate], also of one, got "
+                f"{type(covariates).__name__}."
+            )
+        if unit is not None or time is not None:
+            X, treated, covariates = _wide(X, treated, unit, time, outcome, covariates)
+        cells = to_cells(X).astype(float)
+        units, times = _labels(X, cells)
+        T = _read_treated(treated, X, cells)
+        _check_untreated(cells, T, units, times)
+        explained = _explained(covariates, X, cells, T, units, times)
+        return cls(X, cells, explained, T, units, times)
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Outcomes minus the effect of the covariates."""
+        found: np.ndarray = self.observed - self.explained
+        return found
+
+    def check_weighted(self) -> None:
+        """Require never-treated units, and two times before each treatment."""
+        if (self.treated.any(1) | np.isnan(self.cells).all(1)).all():
+            raise ValueError(
+                "Weights compare with never-treated units, and X has none with "
+                "observed cells; add some, or use a completer."
+            )
+        early = self.treated[:, :LEAST_BEFORE].any(1)
+        if early.any():
+            i = early.argmax()
+            start = self.times[self.treated[i].argmax()]
+            raise ValueError(
+                f"Unit {self.units[i]} is treated at time {start}, but weights need "
+                f"{LEAST_BEFORE} times before; add earlier times, leave the unit out, "
+                "or use a completer."
+            )
+
+    def like(self, values: np.ndarray) -> Any:
+        """Give values the labels of a data frame.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_units, n_times)
+            Any values.
+
+        Returns
+        -------
+        ndarray or DataFrame of shape (n_units, n_times)
+        """
+        X = self.X
+        if hasattr(X, "columns") and hasattr(X, "index"):
+            return type(X)(values, index=X.index, columns=X.columns)
+        return values
 
 
 def _wide(
-    X: Any, treated: Any, unit: Hashable, time: Hashable, outcome: Hashable
-) -> tuple[Any, Any]:
-    """Outcomes and treated cells of a long table, as tables of units and times."""
+    X: Any,
+    treated: Any,
+    unit: Hashable,
+    time: Hashable,
+    outcome: Hashable,
+    covariates: Sequence[Any],
+) -> tuple[Any, Any, list[Any]]:
+    """Outcomes, treated cells and covariates, as tables of units and times."""
     if not hasattr(X, "columns"):
         raise TypeError(
             f"unit= and time= name columns of a data frame, got {type(X).__name__}."
         )
     names = list(X.columns)
     given = {"unit": unit, "time": time, "treated": treated}
-    for parameter, name in given.items():
+    known = {f"covariates[{k}]": name for k, name in enumerate(covariates)}
+    for parameter, name in (given | known).items():
         if not isinstance(name, Hashable) or name not in names:
             got = f", got {name!r}" if isinstance(name, Hashable) else ""
             raise ValueError(f"{parameter} must be a column of X, one of {names}{got}.")
     if outcome is None:
-        others = [name for name in names if name not in (unit, time, treated)]
+        others = [
+            name for name in names if name not in (unit, time, treated, *covariates)
+        ]
         if len(others) != 1:
             raise ValueError(f"Name the outcome, one of {others}, by outcome=.")
         (outcome,) = others
     if outcome not in names:
         raise ValueError(
             f"outcome must be a column of X, one of {names}, got {outcome!r}."
+        )
+    once = [unit, time, treated, outcome, *covariates]
+    if twice := [name for k, name in enumerate(once) if name in once[:k]]:
+        raise ValueError(
+            f"{twice[0]!r} is named twice; unit, time, treated, outcome and covariates "
+            "must be different columns."
         )
     frame = X if hasattr(X, "pivot_table") else X.to_pandas()
     for parameter, name in given.items():
@@ -203,15 +373,17 @@ def _wide(
                 f"{parameter} is missing in row {gone.argmax()} of X; drop the row, or "
                 "fill it."
             )
-    if (twice := frame.duplicated([unit, time]).to_numpy()).any():
-        row = frame.iloc[twice.argmax()]
+    if (again := frame.duplicated([unit, time]).to_numpy()).any():
+        row = frame.iloc[again.argmax()]
         raise ValueError(
             f"X has the unit {row[unit]} twice at the time {row[time]}; keep one "
             "row of them."
         )
-    wide = frame.pivot(index=unit, columns=time, values=[outcome, treated])
+    values = [outcome, treated, *covariates]
+    wide = frame.pivot(index=unit, columns=time, values=values)
     cells = wide[treated]
-    return wide[outcome], cells.where(cells.notna(), False)
+    others = [wide[name] for name in covariates]
+    return wide[outcome], cells.where(cells.notna(), False), others
 
 
 def _complete(
@@ -223,14 +395,65 @@ def _complete(
     return fitted, np.asarray(fitted.reconstruction_, float)
 
 
-def _placebos(
-    completer: BaseCompleter,
+def is_weighting(weights: object) -> bool:
+    """Whether this is a value of ``weights``.
+
+    Parameters
+    ----------
+    weights : object
+        Any object.
+
+    Returns
+    -------
+    bool
+    """
+    return isinstance(weights, str) and weights in WEIGHTINGS
+
+
+def predictor(estimator: BaseCompleter | Weighting) -> Predict:
+    """Make a function that predicts the hidden cells of a panel.
+
+    Parameters
+    ----------
+    estimator : completer, "synthetic" or "averaged"
+        What predicts.
+
+    Returns
+    -------
+    function of cells and hidden cells
+    """
+    if isinstance(estimator, BaseCompleter):
+        return lambda cells, hidden: _complete(estimator, cells, hidden)[1]
+    return lambda cells, hidden: Weighted.of(cells, hidden, estimator).whole
+
+
+def placebo_units(
+    predict: Predict,
     cells: np.ndarray,
     treated: np.ndarray,
     n_placebos: int | None,
     rng: np.random.RandomState,
-) -> Iterator[np.ndarray]:
-    """Yield the mean gaps of groups of never-treated units, (2, n_times) each."""
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Let groups of never-treated units take the place of the treated ones.
+
+    Parameters
+    ----------
+    predict : function
+        Of `predictor`.
+    cells : ndarray of shape (n_units, n_times)
+        Outcomes.
+    treated : bool ndarray of shape (n_units, n_times)
+        Treated cells.
+    n_placebos : int or None
+        See `effect`.
+    rng : RandomState
+        Source of the order.
+
+    Yields
+    ------
+    tuple of ndarray
+        `mean_gaps` and `event_gaps` of a group.
+    """
     ever = treated.any(1)
     patterns, rest = treated[ever], cells[~ever & ~np.isnan(cells).all(1)]
     observed, during = ~np.isnan(rest), patterns.any(0)
@@ -254,14 +477,16 @@ def _placebos(
         group = order[k % n_groups * size :][:size]
         placebo = np.zeros(rest.shape, bool)
         placebo[group] = patterns
+        pattern = placebo.copy()
         placebo &= observed & (observed & ~placebo).any(0)
         if placebo.any():
-            _, whole = _complete(completer, rest, placebo)
-            yield mean_gaps(rest - whole, placebo)
+            gaps = rest - predict(rest, placebo)
+            known = np.where(pattern & ~placebo, np.nan, gaps)
+            yield mean_gaps(gaps, placebo), event_gaps(known, pattern)
 
 
 def _earlier(
-    completer: BaseCompleter, cells: np.ndarray, treated: np.ndarray
+    predict: Predict, cells: np.ndarray, treated: np.ndarray, by_weights: bool
 ) -> np.ndarray:
     """Return the mean gap in the times to which the treatment is moved, (n_times,)."""
     ever = np.asarray(treated.any(1))
@@ -272,10 +497,72 @@ def _earlier(
     known = ~treated & ~np.isnan(cells)
     pretended &= ever[:, None] & known & (known & ~pretended).any(0)
     rest = np.where(treated | pretended, np.nan, cells)
-    if not pretended.any() or np.isnan(rest[ever]).all(1).any():
+    short = by_weights and pretended[:, :LEAST_BEFORE].any()
+    if short or not pretended.any() or np.isnan(rest[ever]).all(1).any():
         return np.full(len(times), np.nan)
-    _, whole = _complete(completer, rest, pretended)
-    return mean_gaps(cells - whole, pretended)[0]
+    return mean_gaps(cells - predict(rest, pretended), pretended)[0]
+
+
+def _explained(
+    covariates: Sequence[Any],
+    X: Any,
+    cells: np.ndarray,
+    treated: np.ndarray,
+    units: np.ndarray,
+    times: np.ndarray,
+) -> np.ndarray:
+    """Return the linear effect of the covariates, zero without any."""
+    found = np.zeros(cells.shape)
+    if len(covariates) == 0:
+        return found
+    known = ~np.isnan(cells)
+    used = known & ~treated
+    columns: list[np.ndarray] = []
+    values: list[np.ndarray] = []
+    for k, covariate in enumerate(covariates):
+        name = f"covariates[{k}]"
+        Z = to_cells(covariate, name=name).astype(float)
+        _check_like(name, covariate, Z, X, cells)
+        lost = np.argwhere(known & np.isnan(Z))
+        if len(lost):
+            i, t = lost[0]
+            raise ValueError(
+                f"{name} is missing for unit {units[i]} at time {times[t]}, whose "
+                "outcome is observed; fill it, or leave it out."
+            )
+        own = _without_effects(Z, used)
+        left = own
+        if columns:
+            A = np.array(columns).T
+            left = own - A @ np.linalg.lstsq(A, own)[0]
+        if not abs(left).max() > 1e-8 * abs(Z[used] - Z[used].mean()).max():
+            raise ValueError(
+                f"{name} is a sum of effects of units and times and of the covariates "
+                "before it, so its effect is unknown; leave it out."
+            )
+        columns.append(own)
+        values.append(np.where(known, Z, 0))
+    y = _without_effects(cells, used)
+    coefficients = np.linalg.lstsq(np.array(columns).T, y)[0]
+    return np.asarray(np.tensordot(coefficients, np.array(values), 1))
+
+
+def _without_effects(cells: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return the residuals of effects of units and times, at the cells that are used.
+
+    Alternating means of the rows and of the columns converge to least squares.
+    """
+    left = np.where(used, cells, 0)
+    rows, cols = (np.maximum(used.sum(axis), 1) for axis in (1, 0))
+    size = abs(left).max()
+    for _ in range(10_000):
+        of_rows = left.sum(1) / rows
+        left = np.where(used, left - of_rows[:, None], 0)
+        of_cols = left.sum(0) / cols
+        left = np.where(used, left - of_cols, 0)
+        if max(abs(of_rows).max(), abs(of_cols).max()) <= 1e-12 * size:
+            break
+    return left[used]
 
 
 def _labels(X: Any, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -305,27 +592,9 @@ def _names(X: Any) -> tuple[Any, Any]:
     return getattr(X, "index", None), X.columns
 
 
-def _like(X: Any, values: np.ndarray) -> Any:
-    """Give values the labels of a data frame."""
-    if hasattr(X, "columns") and hasattr(X, "index"):
-        return type(X)(values, index=X.index, columns=X.columns)
-    return values
-
-
 def _read_treated(treated: Any, X: Any, cells: np.ndarray) -> np.ndarray:
     T = to_cells(treated, name="treated")
-    if T.shape != cells.shape:
-        raise ValueError(
-            f"treated has shape {T.shape}, X has {cells.shape}; pass one bool for each "
-            "cell of X."
-        )
-    names = zip(("index", "columns"), _names(X), _names(treated), strict=True)
-    for axis, ours, theirs in names:
-        if ours is not None and theirs is not None and list(ours) != list(theirs):
-            raise ValueError(
-                f"treated and X have different labels in their {axis}; reindex treated "
-                "like X."
-            )
+    _check_like("treated", treated, T, X, cells)
     if not np.isin(T, (0, 1)).all():
         raise ValueError(
             "treated must hold bools, none of which is missing: True at the treated "
@@ -334,6 +603,24 @@ def _read_treated(treated: Any, X: Any, cells: np.ndarray) -> np.ndarray:
     if not T.any():
         raise ValueError("treated has no treated cell; set it to True at some cells.")
     return T.astype(bool)
+
+
+def _check_like(
+    name: str, given: Any, Z: np.ndarray, X: Any, cells: np.ndarray
+) -> None:
+    """Require the shape and the labels of ``X``."""
+    if Z.shape != cells.shape:
+        raise ValueError(
+            f"{name} has shape {Z.shape}, X has {cells.shape}; pass one value for each "
+            "cell of X."
+        )
+    names = zip(("index", "columns"), _names(X), _names(given), strict=True)
+    for axis, ours, theirs in names:
+        if ours is not None and theirs is not None and list(ours) != list(theirs):
+            raise ValueError(
+                f"{name} and X have different labels in their {axis}; reindex {name} "
+                "like X."
+            )
 
 
 def _check_untreated(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from skmc.plot import axes_for
 
+N_UNITS = 5  # whose weights the report has
 N_TICKS = 5  # of times that are names
 
 
@@ -38,6 +40,31 @@ def mean_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+def event_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
+    """Mean gaps of treated units by the time since their first treatment.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (n_units, n_times)
+        Observed minus predicted outcomes, NaN where a cell is missing.
+    treated : bool ndarray of shape (n_units, n_times)
+        The treated cells. Untreated cells after a treatment are left out.
+
+    Returns
+    -------
+    ndarray of shape (2 * n_times - 1,)
+        For the times -n_times + 1, ..., n_times - 1; NaN without such a cell.
+    """
+    n_times = gaps.shape[1]
+    first = treated.argmax(1)[:, None]
+    since = np.arange(n_times) - first
+    used = treated.any(1, keepdims=True) & ((since < 0) | treated) & ~np.isnan(gaps)
+    at = since[used] + n_times - 1
+    count = np.bincount(at, minlength=2 * n_times - 1)
+    sums = np.bincount(at, gaps[used], minlength=2 * n_times - 1)
+    return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class PanelEffect:
     """An estimated effect of a treatment, see `effect`.
@@ -53,18 +80,30 @@ class PanelEffect:
     treated : bool ndarray of shape (n_units, n_times)
         The treated cells.
     counterfactual : ndarray or DataFrame of shape (n_units, n_times)
-        The model's value of every cell, as if there were no treatment.
+        The model's value of every cell, as if there were no treatment. With weights,
+        NaN for never-treated units.
     effects : ndarray or DataFrame of shape (n_units, n_times)
         Observed minus counterfactual at the treated cells, NaN elsewhere.
     placebo_gaps : ndarray of shape (n_placebos, 2, n_times)
         Mean gaps of groups of never-treated units: of the cells with the placebo
         treatment, and of all times.
+    placebo_events : ndarray of shape (n_placebos, 2 * n_times - 1)
+        Mean gaps of these groups by the time since the first treatment, from
+        ``1 - n_times`` to ``n_times - 1``.
     time_placebo : ndarray of shape (n_times,)
         Mean gap if the treatment is moved earlier, NaN at other times.
     level : float
         Probability of the intervals.
     draws : ndarray of shape (n_draws,) or None
         Average effects for draws of the counterfactual.
+    unit_weights : ndarray of shape (n_units,) or None
+        Weights of the never-treated units, the mean over the treated units. The sum is
+        one. None without weights.
+    time_weights : ndarray of shape (n_times,) or None
+        Weights of the times before the treatment, the mean over the treated units.
+    jackknife : ndarray of shape (n_members,) or None
+        Average effects without each unit in turn, with the weights kept. None without
+        weights, or if a unit is the only one that is treated at its times.
 
     Attributes
     ----------
@@ -74,6 +113,7 @@ class PanelEffect:
     See Also
     --------
     effect : Makes it.
+    skmc.plot.EventStudyDisplay : Effects by the time since the treatment.
     """
 
     units: np.ndarray
@@ -83,9 +123,13 @@ class PanelEffect:
     counterfactual: Any
     effects: Any
     placebo_gaps: np.ndarray
+    placebo_events: np.ndarray
     time_placebo: np.ndarray
     level: float
     draws: np.ndarray | None = None
+    unit_weights: np.ndarray | None = None
+    time_weights: np.ndarray | None = None
+    jackknife: np.ndarray | None = None
 
     @property
     def att(self) -> float:
@@ -122,14 +166,14 @@ class PanelEffect:
         placebos. If treated and other units are exchangeable, the interval holds the
         effect with at least this probability. It is infinite for few placebos.
         """
-        half = _half_width(self.placebo_att, self.level)
+        half = half_width(self.placebo_att, self.level)
         return self.att - half, self.att + half
 
     @property
     def period_intervals(self) -> np.ndarray:
         """Intervals of the means in `by_period`, (2, n_times)."""
         gaps = self.placebo_gaps[:, 0].T
-        half = np.array([_half_width(g[~np.isnan(g)], self.level) for g in gaps])
+        half = np.array([half_width(g[~np.isnan(g)], self.level) for g in gaps])
         return np.array([self.by_period - half, self.by_period + half])
 
     @property
@@ -142,13 +186,53 @@ class PanelEffect:
         return float(low), float(high)
 
     @property
+    def standard_error(self) -> float:
+        """Standard deviation of `placebo_att`, NaN for fewer than two placebos."""
+        placebos = self.placebo_att
+        return float(placebos.std()) if len(placebos) > 1 else math.nan
+
+    @property
+    def standard_error_by_jackknife(self) -> float | None:
+        """Standard error by the jackknife over units, None without it.
+
+        It is ``sqrt((n - 1) / n * sum((jackknife - jackknife.mean())**2))``.
+        """
+        if self.jackknife is None:
+            return None
+        return float(np.sqrt(len(self.jackknife) - 1) * self.jackknife.std())
+
+    @property
+    def interval_by_jackknife(self) -> tuple[float, float] | None:
+        """Normal interval of `att`, None without the jackknife."""
+        error = self.standard_error_by_jackknife
+        if error is None:
+            return None
+        half = error * NormalDist().inv_cdf((1 + self.level) / 2)
+        return self.att - half, self.att + half
+
+    @property
+    def by_event(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean gaps by the time since the first treatment, with intervals.
+
+        Times since it (0 is the first treated one), mean gaps of the units that have
+        such a time, and their intervals from placebos, (2, n).
+        """
+        gaps = np.asarray(self.observed) - np.asarray(self.counterfactual)
+        found = event_gaps(gaps, self.treated)
+        seen = ~np.isnan(found)
+        placebos = self.placebo_events.T[seen]
+        half = np.array([half_width(p[~np.isnan(p)], self.level) for p in placebos])
+        since = np.arange(1 - len(self.times), len(self.times))[seen]
+        return since, found[seen], np.array([found[seen] - half, found[seen] + half])
+
+    @property
     def coverage(self) -> float:
         """Share of placebos whose interval, from the other placebos, contains zero."""
         placebos = self.placebo_att
         if not len(placebos):
             return math.nan
         inside = [
-            abs(own) <= _half_width(np.delete(placebos, k), self.level)
+            abs(own) <= half_width(np.delete(placebos, k), self.level)
             for k, own in enumerate(placebos)
         ]
         return float(np.mean(inside))
@@ -176,11 +260,22 @@ class PanelEffect:
             low, high = self.interval
             lines += [
                 f"Placebo units: {level} interval [{low:.4g}, {high:.4g}], "
-                f"p = {self.p_value:.3f}, {n} placebos",
+                f"p = {self.p_value:.3f}, {n} placebos, "
+                f"standard error {self.standard_error:.4g}",
             ]
+        if self.interval_by_jackknife:
+            low, high = self.interval_by_jackknife
+            lines.append(
+                f"Jackknife: {level} interval [{low:.4g}, {high:.4g}], "
+                f"standard error {self.standard_error_by_jackknife:.4g}"
+            )
         if self.interval_by_draws:
             low, high = self.interval_by_draws
             lines.append(f"Draws: {level} interval [{low:.4g}, {high:.4g}]")
+        if self.unit_weights is not None:
+            most = np.argsort(-abs(self.unit_weights), kind="stable")[:N_UNITS]
+            some = (f"{_text(self.units[i])} {self.unit_weights[i]:.2f}" for i in most)
+            lines.append(f"Largest weights of units: {', '.join(some)}")
         pretended = self.times[~np.isnan(self.time_placebo)]
         if len(pretended):
             lines.append(
@@ -275,6 +370,20 @@ def _rank(n: int, level: float) -> int:
     return math.ceil(level * (n + 1))
 
 
-def _half_width(errors: np.ndarray, level: float) -> float:
+def half_width(errors: np.ndarray, level: float) -> float:
+    """Half the width of an interval of placebos, see `PanelEffect.interval`.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n,)
+        Estimates of the placebos.
+    level : float in (0, 1)
+        Probability of the interval.
+
+    Returns
+    -------
+    float
+        Infinite for few placebos.
+    """
     rank = _rank(len(errors), level)
     return float(np.sort(np.abs(errors))[rank - 1]) if rank <= len(errors) else math.inf

@@ -1,11 +1,12 @@
-"""Displays of completions, Laplacians, spectra and histories, as in scikit-learn.
+"""Displays of completions, effects, Laplacians, spectra and histories.
 
-They need matplotlib (``pip install 'skmc[plot]'``). Each display is made by
-``from_estimator`` or from its data. Its ``plot`` draws it again, with other options or
-in other Axes.
+They need matplotlib (``pip install 'skmc[plot]'``). As in scikit-learn, each display is
+made by ``from_estimator`` or from its data. Its ``plot`` draws it again, with other
+options or in other Axes.
 """
 
 from skmc.plot.completion import CompletionDisplay
+from skmc.plot.event_study import EventStudyDisplay
 from skmc.plot.history import HistoryDisplay
 from skmc.plot.laplacian import LaplacianDisplay
 from skmc.plot.panels import axes_for
@@ -13,6 +14,7 @@ from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [
     "CompletionDisplay",
+    "EventStudyDisplay",
     "HistoryDisplay",
     "LaplacianDisplay",
     "SpectrumDisplay",
