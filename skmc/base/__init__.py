@@ -3,6 +3,22 @@
 from skmc.base.bounds import Limits, TakesBounds, bounds_of, position_of
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import CompleterTags, Estimator, FitSummary
+from skmc.base.explanation import (
+    BOUNDS,
+    NO_POSITION,
+    Contribution,
+    Explains,
+    Explanation,
+    by_size,
+    by_weight,
+    check_in_memory,
+    check_missing,
+    column_of,
+    labeled,
+    name_of_row,
+    row_names,
+    row_of,
+)
 from skmc.base.factored import (
     FittedFactors,
     RowModels,
@@ -53,6 +69,9 @@ __all__ = [
     "BaseCompleter",
     "Choice",
     "CompleterTags",
+    "Contribution",
+    "Explains",
+    "Explanation",
     "Fitted",
     "IterativeCompleter",
     "Outcome",

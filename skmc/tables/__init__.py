@@ -7,6 +7,7 @@ from skmc.tables.doubts import (
     doubtful_word,
     warn_of_columns,
 )
+from skmc.tables.explained import explained_in_table
 from skmc.tables.frames import (
     as_table,
     column_of,

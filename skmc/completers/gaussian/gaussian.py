@@ -22,6 +22,8 @@ from skmc.base import (
     NOT_IN_MEMORY,
     Choice,
     CompleterTags,
+    Contribution,
+    Explains,
     Fitted,
     IterativeCompleter,
     MoreCells,
@@ -30,6 +32,7 @@ from skmc.base import (
     TakesBounds,
     TakesRowWeights,
     Trials,
+    by_size,
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
@@ -37,6 +40,7 @@ from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
+from skmc.completers.gaussian.explanation import terms
 from skmc.linalg import (
     Randomness,
     resolve_device,
@@ -64,7 +68,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class GaussianCompleter(
-    PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
+    Explains, PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
 ):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
@@ -210,6 +214,12 @@ class GaussianCompleter(
     prior, columns are still scaled to variance 1 over all cells. New cells of earlier
     rows, new columns, "copula" and factors need all rows: these calls take three EM
     steps over all rows from the current model, which approach a fit to all cells.
+
+    `explain` gives the terms of the conditional expectation. The base is the mean
+    :math:`\mu_j` of the column, and another column :math:`k` of the row contributes
+    :math:`\beta_k (x_k - \mu_k)`. The weights :math:`\beta = S_{oo}^{-1} S_{oj}` are the
+    coefficients of the regression on all observed cells of the row: one of two columns
+    that say nearly the same can have a weight of the opposite sign.
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
     three steps at each from the last solution, until the error on a held-out tenth of
@@ -399,6 +409,20 @@ class GaussianCompleter(
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
+
+    def _contributions(
+        self, cells: np.ndarray, i: int, j: int
+    ) -> tuple[float, list[Contribution]]:
+        if self.marginals != "normal":
+            raise ValueError(
+                "explain needs marginals='normal': 'copula' maps each column to normal "
+                "scores and back, so its values are not sums of contributions. Fit with "
+                "marginals='normal', or explain a KNNCompleter."
+            )
+        row = np.where(self._priors.varies, cells[i].astype(float), np.nan)
+        fitted = self._fitted
+        base, found = terms(fitted.model, fitted.marginals.scaling, row, j)
+        return base, by_size(found)
 
     def _drawn_rows(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
