@@ -113,10 +113,16 @@ class Explanation:
         lines = [("base", f"{self.base:.4g}", "")]
         shown = self.summarized(SHOWN)
         lines += [(self.name_of(c), f"{c.amount:+.4g}", _detail(c)) for c in shown]
-        first, second = (max(map(len, part)) for part in list(zip(*lines))[:2])
+        first, second = (
+            max(map(len, part)) for part in list(zip(*lines, strict=True))[:2]
+        )
         texts = [f"  {a:{first}}  {b:>{second}}{c}" for a, b, c in lines]
-        title = f"{_named('column', self.column)} of {_named('row', self.row)}"
-        return "\n".join([f"{title}: {self.value:.4g}", *texts])
+        return "\n".join([f"{self.title}: {self.value:.4g}", *texts])
+
+    @property
+    def title(self) -> str:
+        """The names of the column and the row."""
+        return f"{_named('column', self.column)} of {_named('row', self.row)}"
 
     def summarized(self, n: int) -> list[Contribution]:
         """The first contributions, and the sum of the others.

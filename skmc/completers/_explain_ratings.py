@@ -15,10 +15,8 @@ from skmc.base import (
     Explains,
     Explanation,
     by_size,
-    check_in_memory,
     check_missing,
     column_of,
-    name_of_row,
     row_of,
 )
 from skmc.cells import Container, SparseObserved

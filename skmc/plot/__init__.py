@@ -1,4 +1,4 @@
-"""Displays of completions, Laplacians, spectra and histories, as in scikit-learn.
+"""Displays of completions, explanations, missing cells, spectra and histories.
 
 They need matplotlib (``pip install 'skmc[plot]'``). Each display is made by
 ``from_estimator`` or from its data. Its ``plot`` draws it again, with other options or
@@ -6,14 +6,18 @@ in other Axes.
 """
 
 from skmc.plot.completion import CompletionDisplay
+from skmc.plot.explanation import ExplanationDisplay
 from skmc.plot.history import HistoryDisplay
 from skmc.plot.laplacian import LaplacianDisplay
+from skmc.plot.missingness import MissingnessDisplay
 from skmc.plot.panels import axes_for
 from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [
     "CompletionDisplay",
+    "ExplanationDisplay",
     "HistoryDisplay",
     "LaplacianDisplay",
+    "MissingnessDisplay",
     "SpectrumDisplay",
 ]

@@ -278,7 +278,7 @@ def test_contributions_of_counts_sum_to_the_prediction(known, counts):
         expected = each[np.argsort(-abs(each), kind="stable")]
         np.testing.assert_allclose(found, expected, atol=1e-9)
     for user, item in (("nobody", films(1)), (users([1])[0], "nothing")):
-        with pytest.raises(ValueError, match="nobody|nothing"):
+        with pytest.raises(ValueError, match=r"nobody|nothing"):
             completer.explain(None, user, item)
 
 

@@ -238,13 +238,13 @@ class FactorizationCompleter(
     weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
     cells into memory.
 
-    `explain` gives the terms of a prediction. With :math:`A` the matrix of the row's
-    least-squares problem, the scaled cell :math:`x_{ij}` of another column contributes
-    :math:`(x_{ij} - c_j)\, v_j^\top A^{-1} v_k` to column :math:`k`; :math:`v` includes the
-    factor 1 of the row's bias, and the base is the column's bias :math:`c_k`, with the
-    mean. With ``alpha``, the base is 0, and a count contributes
-    :math:`(1 + \alpha r_{ij})\, v_j^\top A^{-1} v_k`. Features and graphs of rows add a
-    further term. All are in the units of the explained column.
+    `explain` gives the terms of a prediction. The base is the mean plus the bias
+    :math:`c_k` of the column, and the scaled cell :math:`x_{ij}` of another column
+    contributes :math:`(x_{ij} - c_j)\, v_j^\top A^{-1} v_k`. :math:`A` is the matrix of
+    the row's least-squares problem, and :math:`v` includes the factor 1 of its bias.
+    With ``alpha``, the base is 0, and a count contributes :math:`(1 + \alpha r_{ij})\,
+    v_j^\top A^{-1} v_k`. Features and graphs of the row add a further term. All terms
+    are in the units of the explained column.
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
     on the columns' factors. Results have the dtype of the input: ``float32`` ratings

@@ -217,9 +217,9 @@ class GaussianCompleter(
 
     `explain` gives the terms of the conditional expectation. The base is the mean
     :math:`\mu_j` of the column, and another column :math:`k` of the row contributes
-    :math:`\beta_k (x_k - \mu_k)`. The weights :math:`\beta = S_{oo}^{-1} S_{oj}` are the
-    coefficients of the regression on all observed cells of the row: one of two columns
-    that say nearly the same can have a weight of the opposite sign.
+    :math:`\beta_k (x_k - \mu_k)`. The weights :math:`\beta = S_{oo}^{-1} S_{oj}` are
+    the coefficients of the regression on all observed columns of the row. If two
+    columns are nearly equal, the weight of one of them can have the opposite sign.
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
     three steps at each from the last solution, until the error on a held-out tenth of
@@ -416,7 +416,7 @@ class GaussianCompleter(
         if self.marginals != "normal":
             raise ValueError(
                 "explain needs marginals='normal': 'copula' maps each column to normal "
-                "scores and back, so its values are not sums of contributions. Fit with "
+                "scores and back, so its values are not sums of contributions. Use "
                 "marginals='normal', or explain a KNNCompleter."
             )
         row = np.where(self._priors.varies, cells[i].astype(float), np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -414,28 +415,35 @@ class Clusters(Parts):
         members = labels.argsort(stable=True)
         starts = torch.bincount(labels, minlength=len(self.centers)).cumsum(0)
         place = torch.full((len(donors) + 1,), -1, device=labels.device)  # no donor
-        for label, rows in enumerate(members.tensor_split(starts[:-1].cpu())):
-            if not len(rows):
+        for label, group in enumerate(members.tensor_split(starts[:-1].cpu())):
+            if not len(group):
                 continue
-            own = self._searched(label, donors_seen, n_neighbors, needed[rows].any(0))
-            place[own] = torch.arange(len(own), device=own.device)
-            answer[rows] = knn_values(
-                queries[rows],
-                seen[rows],
-                donors[own],
-                donors_seen[own],
-                n_neighbors,
-                by_distance=by_distance,
-                needed=needed[rows],
-                leave_out=place[leave_out[rows]],
-            )
-            place[own] = -1
+            parts = self._searched(label, donors_seen, n_neighbors, needed[group])
+            for some, own in parts:
+                rows = group[some]
+                place[own] = torch.arange(len(own), device=own.device)
+                answer[rows] = knn_values(
+                    queries[rows],
+                    seen[rows],
+                    donors[own],
+                    donors_seen[own],
+                    n_neighbors,
+                    by_distance=by_distance,
+                    needed=needed[rows],
+                    leave_out=place[leave_out[rows]],
+                )
+                place[own] = -1
         return answer
 
     def donors_for(
-        self, query: Tensor, seen: Tensor, donors_seen: Tensor, n_neighbors: int
+        self,
+        query: Tensor,
+        seen: Tensor,
+        donors_seen: Tensor,
+        n_neighbors: int,
+        needed: Tensor,
     ) -> Tensor:
-        """Donors that `values` compares with a row whose missing cells are needed.
+        """Donors that `values` compares with a row.
 
         Parameters
         ----------
@@ -447,21 +455,29 @@ class Clusters(Parts):
             True where donors are observed.
         n_neighbors : int
             Number of donors averaged for each cell.
+        needed : bool Tensor of shape (n_cols,)
+            Mask of the cells that are used.
 
         Returns
         -------
         int Tensor of shape (k,)
         """
         label = int(self._labels_of(query[None], seen[None])[0])
-        return self._searched(label, donors_seen, n_neighbors, ~seen)
+        parts = self._searched(label, donors_seen, n_neighbors, needed[None])
+        return next(parts)[1]
 
     def _labels_of(self, queries: Tensor, seen: Tensor) -> Tensor:
         return _labels(torch.where(seen, queries - self.means, 0.0), seen, self.centers)
 
     def _searched(
         self, label: int, donors_seen: Tensor, n_neighbors: int, needed: Tensor
-    ) -> Tensor:
-        """Donors of nearby clusters, and all others that have rare columns."""
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows of a cluster, and the donors with which they are compared.
+
+        These are the donors of nearby clusters, and for rows that need a column which
+        few of them have, all others that have it. A row does not depend on the needs of
+        the other rows.
+        """
         enough = donors_seen.sum(0).clamp_max(n_neighbors + 1)
         near = torch.zeros(
             len(self.centers), dtype=torch.bool, device=self.labels.device
@@ -469,7 +485,10 @@ class Clusters(Parts):
         near[self.near[label]] = True
         chosen = near[self.labels]
         few = needed & (donors_seen[chosen].sum(0) < enough)
-        return (chosen | donors_seen[:, few].any(1)).nonzero()[:, 0]
+        kinds, kind = few.unique(dim=0, return_inverse=True)
+        for k, columns in enumerate(kinds):
+            own = chosen | donors_seen[:, columns].any(1)
+            yield (kind == k).nonzero()[:, 0], own.nonzero()[:, 0]
 
 
 def _k_means(B: Tensor, seen: Tensor, n_clusters: int) -> Tensor:

@@ -102,7 +102,7 @@ class Neighbors(Fitted):
             )
         return self.scaling.undo(answer.cpu()).numpy()
 
-    def donors(self, row: np.ndarray, j: int) -> list[Contribution]:
+    def donors(self, row: np.ndarray, j: int, everywhere: bool) -> list[Contribution]:
         """Find the donors of a missing cell.
 
         Parameters
@@ -111,6 +111,8 @@ class Neighbors(Fitted):
             Row of the cell, NaN where a cell is missing.
         j : int
             Column of the cell.
+        everywhere : bool
+            As for `predict`.
 
         Returns
         -------
@@ -123,7 +125,8 @@ class Neighbors(Fitted):
         searched = torch.arange(len(donors), device=donors.device)
         if self.clusters is not None:
             clusters = self.clusters.to(donors.device)
-            parts = query, seen, donors_seen, self.n_neighbors
+            needed = torch.ones_like(seen) if everywhere else ~seen
+            parts = query, seen, donors_seen, self.n_neighbors, needed
             searched = clusters.donors_for(*parts)
         found = donors_of_cell(
             query,
@@ -323,7 +326,7 @@ class KNNCompleter(Explains, TakesBounds):
     def _contributions(
         self, cells: np.ndarray, i: int, j: int
     ) -> tuple[float, list[Contribution]]:
-        donors = self._fitted.donors(cells[[i]], j)
+        donors = self._fitted.donors(cells[[i]], j, not self.keep_observed)
         if self.scaling is None:
             # Where it only prevents an overflow.
             unit = float(self._fitted.scaling.scale)
