@@ -20,8 +20,8 @@ from skmc.uncertainty import little_test
 # Analyses that were not made
 # ---------------------------
 # Of 178 wines, a laboratory measures phenols and flavanoids together, and often leaves
-# them out if the alcohol is low. A tenth of the cells of two other columns is missing by
-# chance.
+# them out if the alcohol is low. A tenth of the cells of two other columns is missing
+# by chance.
 rng = np.random.RandomState(0)
 truth = load_wine(as_frame=True).data.iloc[:, :8]
 truth.index = [f"wine {k}" for k in range(len(truth))]

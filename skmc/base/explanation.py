@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +15,7 @@ from skmc.base.reading import as_array
 from skmc.blocks import is_lazy
 from skmc.cells import Container
 
+Kind = Literal["rows", "columns", "completers"]
 SHOWN = 10  # largest number of contributions in a text
 NO_POSITION = -1  # of a contribution that is of no single row, column or completer
 BOUNDS = "rounding and bounds"
@@ -95,9 +96,9 @@ class Explanation:
     >>> explanation = KNNCompleter(n_neighbors=2).fit(X).explain(X, 3, 1)
     >>> print(explanation)
     column 1 of row 3: 2.1
-      base      4.4
-      row 1   -1.1   2.2 (weight 0.5, distance 0.0425)
-      row 0   -1.2     2 (weight 0.5, distance 0.085)
+      base    4.4
+      row 1  -1.1  2.2 (weight 0.5, distance 0.04133)
+      row 0  -1.2  2 (weight 0.5, distance 0.08267)
     >>> [(c.label, c.cell, c.weight) for c in explanation.contributions]
     [(1, 2.2, 0.5), (0, 2.0, 0.5)]
     """
@@ -106,7 +107,7 @@ class Explanation:
     column: Any
     value: float
     base: float
-    kind: Literal["rows", "columns", "completers"]
+    kind: Kind
     contributions: tuple[Contribution, ...]
 
     def __str__(self) -> str:
@@ -185,8 +186,7 @@ class Explains(BaseCompleter):
     Explanation : What `explain` returns.
     """
 
-    # What contributes.
-    _kind: ClassVar[Literal["rows", "columns", "completers"]] = "columns"
+    _kind = cast(Any, "columns")  # what contributes, a `Kind`
     # Names of the rows of the fit, if donors contribute and X had an index.
     _row_names = cast("np.ndarray | None", None)
 

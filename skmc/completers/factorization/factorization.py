@@ -13,7 +13,6 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
