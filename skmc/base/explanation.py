@@ -350,7 +350,10 @@ def row_names(X: Container) -> np.ndarray | None:
         None if the rows have no labels besides their positions.
     """
     labels = _labels(X)
-    return None if labels is None else as_array(labels)
+    if labels is None:
+        return None
+    integers = all(isinstance(label, (int, np.integer)) for label in labels)
+    return as_array(labels if integers else [str(label) for label in labels])
 
 
 def name_of_row(X: Container, i: int, ids: np.ndarray | None) -> Any:

@@ -304,6 +304,9 @@ def test_names_of_rows_and_columns():
         completer.explain(numbers, i, j)
     with pytest.raises(ValueError, match="label of 2 rows"):
         completer.explain(pd.concat([X, X]), name, column)
+    pairs = X.set_axis(pd.MultiIndex.from_product([["x"], range(len(X))]))
+    found = KNNCompleter(2).fit(pairs).explain(pairs, ("x", i), j)
+    assert (found.row, found.value) == (f"('x', {i})", expected.value)
     plain = KNNCompleter(2).fit(X.to_numpy()).explain(X.to_numpy(), i, j)
     assert [c.label for c in plain.contributions] == [
         c.position for c in expected.contributions
