@@ -377,3 +377,19 @@ def test_an_explanation_in_words():
         assert len(parts) <= n + 2
         total = sum(c.amount for c in parts)
         assert total == pytest.approx(explanation.value - explanation.base)
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "chained", "stack"])
+def test_weights_of_rows_are_those_of_donors(name):
+    """Rows of weight 0 are no donors, and are explained like new rows."""
+    X, weight = table(), np.random.RandomState(0).randint(0, 4, 40)
+    completer = clone(COMPLETERS[name]).fit(X, sample_weight=weight)
+    completed = completer.transform(X)
+    for i, j in missing(X):
+        explanation = completer.explain(X, i, j)
+        check_sum(explanation, completed[i, j])
+        if explanation.kind == "rows":
+            donors = [c.position for c in explanation.contributions]
+            assert weight[[k for k in donors if k >= 0]].all()
+            shares = [c.weight for c in explanation.contributions if c.position >= 0]
+            assert i == 7 or j == 3 or sum(shares) == pytest.approx(1)
