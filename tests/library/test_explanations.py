@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from stored_ratings import NAMES, films, triplets, users, write
 
 from skmc import (
     AutoCompleter,
@@ -218,6 +219,33 @@ def test_features_of_a_row_are_a_contribution_of_their_own():
             check_sum(explanation, completed[i, j], 1e-7)
             labels = [c.label for c in explanation.contributions]
             assert ("features and graph of the row" in labels) == (j != 3)
+
+
+def test_a_stack_does_not_explain_values_from_features():
+    X, rng = table(), np.random.RandomState(1)
+    factors = FactorizationCompleter(2, lambda_ridge=0.1, lambda_side=0.1)
+    stack = AutoCompleter({"factors": factors}, random_state=0)
+    stack.fit(X, row_features=rng.randn(40, 3))
+    with pytest.raises(ValueError, match="Row 7 has no observed cell"):
+        stack.explain(X, 7, 0)
+    i, j = missing(X)[0]
+    check_sum(stack.explain(X, i, j), stack.transform(X)[i, j])
+
+
+@pytest.mark.parametrize("name", ["factorization", "Bayesian"])
+def test_ratings_in_files(name, tmp_path):
+    rows, cols, values = triplets()
+    write(tmp_path / "ratings", rows, cols, values)
+    stored = Entries.from_parquet(tmp_path / "ratings", *NAMES)
+    completer = clone(COMPLETERS[name]).fit(stored)
+    known = set(zip(rows.tolist(), cols.tolist(), strict=True))
+    for i, j in [(i, j) for i in range(4) for j in range(6) if (i, j) not in known]:
+        user, film = users([i])[0], int(films(j))
+        explanation = completer.explain(None, user, film)
+        check_sum(explanation, completer.predict_entries([user], [film])[0], 1e-6)
+        own = {c.label: c.cell for c in explanation.contributions}
+        expected = zip(films(cols[rows == i]).tolist(), values[rows == i], strict=True)
+        assert own == pytest.approx(dict(expected))
 
 
 def test_weights_of_cells_are_not_kept():

@@ -561,14 +561,18 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             source, row, column, lambda i, j: self._explained(cells, i, j, i)
         )
 
+    def _explained(self, cells: np.ndarray, i: int, j: int, name: Any) -> Explanation:
+        if np.isnan(cells[i]).all() and self._fitted.is_whole(cells):
+            raise ValueError(
+                f"Row {name!r} has no observed cell and is completed from its features "
+                "or its graph, which explain does not know; explain one of the "
+                "completers_ that take these."
+            )
+        return super()._explained(cells, i, j, name)
+
     def _contributions(
         self, cells: np.ndarray, i: int, j: int
     ) -> tuple[float, list[Contribution]]:
-        if self._fitted.whole_answer and np.isnan(cells[i]).all():
-            raise ValueError(
-                f"Row {i} of X has no observed cell and is completed from its features "
-                "or its graph; explain the completers_ that take these."
-            )
         mean = float(self._priors.col_means[j])
         members = self._fitted.members_at(cells[[i]], j)
         found = [
