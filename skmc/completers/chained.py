@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, Literal
 
@@ -212,9 +212,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     _kind = "rows"
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
-        given = super()._given(X, known)
-        self._row_names = row_names(X)
-        return given
+        return replace(super()._given(X, known), row_names=row_names(X))
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         n_tasks = self.max_iter + -(-self.n_draws // len(RIDGES))
@@ -268,7 +266,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         whole = rows.predict(cells, np.arange(len(cells)))
         completion = priors.fill(cells, whole).astype(cells.dtype)
         fitted = FittedTrees(priors, completion, index, rows)
-        found = {"n_iter_": chains.n_iter}
+        found = {"n_iter_": chains.n_iter, "_row_names": given.row_names}
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
 
     def _groups(self, missing: np.ndarray, varies: np.ndarray) -> list[np.ndarray]:

@@ -295,9 +295,8 @@ class KNNCompleter(Explains, TakesBounds):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
-        self._row_names = row_names(X)
         if given.read is not None:
-            return given
+            return replace(given, row_names=row_names(X))
         n_rows = given.data.shape[0]
         cells = given.data.sample(DONORS, seed=0)
         if n_rows > len(cells):
@@ -321,7 +320,8 @@ class KNNCompleter(Explains, TakesBounds):
             recall = clusters.recall
         by_distance = self.weights == "distance"
         parts = cells, scaling, self.n_neighbors, by_distance, self.device, clusters
-        return Outcome(Neighbors(given.statistics, *parts), {"recall_": recall})
+        found = {"recall_": recall, "_row_names": given.row_names}
+        return Outcome(Neighbors(given.statistics, *parts), found)
 
     def _contributions(
         self, cells: np.ndarray, i: int, j: int
