@@ -2,6 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skmc.base import Explanation as Explanation
     from skmc.cells import Entries as Entries
     from skmc.cells import Observed as Observed
     from skmc.cells import SparseObserved as SparseObserved
@@ -27,6 +28,7 @@ if not TYPE_CHECKING:
     _ROOM_OF = {
         **{n: "completers" for n in completers.__all__ if n.endswith("Completer")},
         "Entries": "cells",
+        "Explanation": "base",
         "MaskedToNaN": "tables",
         "Observed": "cells",
         "SparseObserved": "cells",

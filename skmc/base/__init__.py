@@ -9,6 +9,22 @@ from skmc.base.bounds import (
 )
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import CompleterTags, Estimator, FitSummary
+from skmc.base.explanation import (
+    BOUNDS,
+    NO_POSITION,
+    Contribution,
+    Explains,
+    Explanation,
+    by_size,
+    by_weight,
+    check_in_memory,
+    check_missing,
+    column_of,
+    labeled,
+    name_of_row,
+    row_names,
+    row_of,
+)
 from skmc.base.factored import (
     FittedFactors,
     RowModels,
@@ -59,6 +75,9 @@ __all__ = [
     "BaseCompleter",
     "Choice",
     "CompleterTags",
+    "Contribution",
+    "Explains",
+    "Explanation",
     "Fitted",
     "IterativeCompleter",
     "Outcome",

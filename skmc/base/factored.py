@@ -13,6 +13,7 @@ from torch import Tensor
 
 from skmc.base.fitted import Fitted
 from skmc.base.side_information import FeatureScaling, read_features
+from skmc.blocks import StoredCells
 from skmc.cells import (
     Container,
     Entries,
@@ -131,12 +132,12 @@ class RowModels(Fitted):
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
-        if self._is_fit(cells):
+        if self.is_fit(cells):
             return self._all_rows()
         return self.predict_from(self.used(cells, ()))
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        sides = self.row_sides if self._is_fit(cells) else ()
+        sides = self.row_sides if self.is_fit(cells) else ()
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self.statistics.fill(rest, self.predict_from(self.used(rest, sides)))
 
@@ -207,8 +208,76 @@ class RowModels(Fitted):
         completed: np.ndarray = self.scaling.undo(whole).numpy()
         return completed
 
-    def _is_fit(self, cells: np.ndarray) -> bool:
-        """Whether ``cells`` is the fitted matrix, if this makes a difference."""
+    def terms(
+        self, given: SparseObserved, row: int | None, j: int
+    ) -> tuple[float, np.ndarray, float]:
+        """What the cells of one row add to its prediction of a column.
+
+        Parameters
+        ----------
+        given : SparseObserved
+            Cells of the row, from `used` or `cells_of`.
+        row : int or None
+            Position of the row in the fit, which determines its linear priors.
+        j : int
+            Column.
+
+        Returns
+        -------
+        base : float
+            Prediction without cells.
+        cells : ndarray of shape (n_cells,)
+            What the cells add.
+        prior : float
+            What the features and graphs of the row add.
+        """
+        base, prior = torch.zeros(()), torch.zeros(())
+        added = torch.zeros_like(given.values)
+        sides = () if row is None else self.row_sides
+        for model in self.models:
+            pairs = zip(sides, model.sides, strict=False)
+            known = [side.mean(B, torch.tensor([row]))[0] for side, B in pairs]
+            parts = given.cols, given.values, j, given.weights
+            found = model.contributions(
+                *parts, sum(known[1:], known[0]) if known else 0.0
+            )
+            base, added, prior = (
+                a + b / len(self.models)
+                for a, b in zip((base, added, prior), found, strict=True)
+            )
+        shift, scale = (
+            float(part[0, j if part.shape[1] > 1 else 0])
+            for part in (self.scaling.shift, self.scaling.scale)
+        )
+        cells = scale * added.double().numpy()
+        return shift + scale * float(base), cells, scale * float(prior)
+
+    @abstractmethod
+    def cells_of(self, rows: Tensor) -> SparseObserved:
+        """The scaled cells of some rows of the fit.
+
+        Parameters
+        ----------
+        rows : int Tensor of shape (k,)
+            Positions of the rows.
+
+        Returns
+        -------
+        SparseObserved
+        """
+
+    def is_fit(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, if this makes a difference.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows, NaN where a cell is missing.
+
+        Returns
+        -------
+        bool
+        """
         if self.identity is None or cells.shape != self.statistics.shape:
             return False
         return fingerprint(Entries.of_matrix(cells)) == self.identity
@@ -235,6 +304,25 @@ class FittedFactors(RowModels):
     right: np.ndarray = field(kw_only=True)
     values: np.ndarray | None = None
     sums: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def cells_of(self, rows: Tensor) -> SparseObserved:
+        if isinstance(self.seen, StoredCells):
+            where, found = self.seen.of_rows(rows.numpy())
+            cells, values = found["col"], found["value"]
+        elif self.values is None:
+            raise ValueError(
+                "The weights of the fit are not kept, so its rows cannot be explained; "
+                "fit without cell_weight, or pass the cells of a row as a dict."
+            )
+        else:
+            starts, every = self.seen
+            parts = [slice(*starts[row : row + 2]) for row in rows.tolist()]
+            where = np.repeat(np.arange(len(rows)), [len(every[own]) for own in parts])
+            cells = np.concatenate([every[own] for own in parts])
+            values = np.concatenate([self.values[own] for own in parts])
+        whole = np.full((len(rows), self.statistics.shape[1]), np.nan, values.dtype)
+        whole[where, cells] = values
+        return self.used(whole, ())
 
     def factors(self) -> LowRank:
         """The factors as tensors.

@@ -181,7 +181,7 @@ class Completion(Fitted):
         return completed
 
     def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
-        if self._is_whole(cells):
+        if self.is_whole(cells):
             return self.completion
         return super().rows(cells, everywhere)
 
@@ -195,7 +195,18 @@ class Completion(Fitted):
     def whole(self) -> np.ndarray:
         return self.completion
 
-    def _is_whole(self, cells: np.ndarray) -> bool:
+    def is_whole(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, and that keeps its completion.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows, NaN where a cell is missing.
+
+        Returns
+        -------
+        bool
+        """
         if not self.whole_answer:
             return False
         fitted = self.index.cells
@@ -203,7 +214,7 @@ class Completion(Fitted):
         return same and np.array_equal(cells, fitted, equal_nan=True)
 
     def knows_empty_rows(self, cells: np.ndarray) -> bool:
-        return self.statistics.informed_rows or self._is_whole(cells)
+        return self.statistics.informed_rows or self.is_whole(cells)
 
 
 @dataclass(eq=False)

@@ -44,6 +44,8 @@ class Given:
     row_weights : ndarray of shape (n_rows,) or None, default=None
         Weights of the rows. Then ``data`` has the rows of positive weight only, with
         the weight of its row in each cell.
+    row_names : ndarray of shape (n_rows,) or None, default=None
+        Labels of the rows, if the completer keeps them.
 
     See Also
     --------
@@ -59,6 +61,7 @@ class Given:
     source: Any = None
     seconds: float = 0.0
     row_weights: np.ndarray | None = None
+    row_names: np.ndarray | None = None
 
     @classmethod
     def of_matrix(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -15,12 +15,17 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import (
+    NO_POSITION,
     CompleterTags,
+    Contribution,
+    Explains,
     Outcome,
     Samples,
     TakesBounds,
     TakesRowWeights,
+    by_weight,
     limit_of,
+    row_names,
 )
 from skmc.cells import Container, Given, Scaling
 from skmc.compatibility import Interval
@@ -49,7 +54,7 @@ RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
 
 
-class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
+class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     r"""Draw missing cells column by column, by chained equations with trees.
 
     Each column :math:`j` has the model
@@ -153,6 +158,12 @@ class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
     The draws of a row depend only on that row. `transform`, `predict_std` and
     `predict_interval` take the same uniform numbers for all rows.
 
+    `explain` lists the donors, whose weights are the means over the draws of the shares
+    of a row in a leaf. The base is the mean :math:`m` of the observed cells of the
+    column, and a donor with the value :math:`x_k` and the weight :math:`w_k`
+    contributes :math:`w_k (x_k - m)`. The linear part is the mean over the draws of the
+    difference between the linear predictions of the row and of its donors.
+
     All columns are numbers here. `skmc.MixedCompleter` of this completer draws a
     missing category from those in the leaf of a tree of the category. The number of
     chains, and the tree on the residuals of a linear model, are those of this package.
@@ -198,6 +209,10 @@ class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
     n_iter_: int = field(init=False)
     _fitted: FittedTrees = field(init=False)
     _out_of_bag = True
+    _kind = "rows"
+
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
+        return replace(super()._given(X, known), row_names=row_names(X))
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         n_tasks = self.max_iter + -(-self.n_draws // len(RIDGES))
@@ -244,13 +259,14 @@ class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
             {g[0]: _levels(cells[used][:, g], self.match) for g in groups},
             in_bag=np.packbits(in_bag, axis=2),
             seen=np.packbits(~np.isnan(cells), axis=1),
+            used=used,
             seed=rng.randint(2**31),
         )
         index = RowIndex(cells)
         whole = rows.predict(cells, np.arange(len(cells)))
         completion = priors.fill(cells, whole).astype(cells.dtype)
         fitted = FittedTrees(priors, completion, index, rows)
-        found = {"n_iter_": chains.n_iter}
+        found = {"n_iter_": chains.n_iter, "_row_names": given.row_names}
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
 
     def _groups(self, missing: np.ndarray, varies: np.ndarray) -> list[np.ndarray]:
@@ -307,6 +323,27 @@ class ChainedCompleter(Samples, TakesBounds, TakesRowWeights):
             np.where(np.isnan(cells), self._like.apply(end), cells) for end in found
         )
         return low, high
+
+    def _contributions(
+        self, cells: np.ndarray, i: int, j: int
+    ) -> tuple[float, list[Contribution]]:
+        mean = float(self._priors.col_means[j])
+        if not self._priors.varies[j]:
+            return float(self._priors.constant[j]), []
+        value, weights = self._fitted.row_map.donors(cells[[i]], j)
+        donors = np.flatnonzero(weights)
+        own, weights = (
+            self._fitted.index.cells[donors, j].astype(float),
+            weights[donors],
+        )
+        parts = donors, weights * (own - mean), own, weights
+        found = [
+            Contribution(k, k, *numbers)
+            for k, *numbers in zip(*(part.tolist() for part in parts), strict=True)
+        ]
+        rest = value - float(weights @ own)
+        linear = Contribution("linear part", NO_POSITION, rest)
+        return mean, [*by_weight(found), linear]
 
     def _of_draws(
         self, X: Container, answer: Callable[[np.ndarray], np.ndarray]
@@ -439,6 +476,8 @@ class _ChainRows:
         Rows of the fit on which each draw was trained, one bit for each row.
     seen : ndarray of shape (n_rows, n_cols / 8)
         Observed cells of the fit, one bit for each cell.
+    used : int ndarray
+        Rows of the fit on which the models were trained.
     seed : int
         Seed of the uniform numbers that all rows share.
     """
@@ -450,6 +489,7 @@ class _ChainRows:
     values: dict[int, np.ndarray | None]
     in_bag: np.ndarray
     seen: np.ndarray
+    used: np.ndarray
     seed: int
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
@@ -507,25 +547,56 @@ class _ChainRows:
         return np.where(np.isnan(cells), drawn, cells)
 
     def _expected(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
+        total, count = np.zeros(cells.shape), np.zeros(cells.shape)
+        for number, column, linear, leaves in self._kept(cells):
+            into = column.predicted
+            votes = self._votes(into[0], number, own)[..., None]
+            total[:, into] += ((linear + column.means[leaves]) * votes).sum(0)
+            count[:, into] += votes.sum(0)
+        return total / np.maximum(count, RARE)
+
+    def _kept(
+        self, cells: np.ndarray
+    ) -> Iterator[tuple[int, _ChainModel, np.ndarray, np.ndarray]]:
+        """Repeat the sweeps; yield each model whose draws are used.
+
+        Its sweep precedes it. Linear predictions and leaves of all rows follow.
+        """
         X = standardized(cells.astype(float), self.scaling)
         missing, whole = np.isnan(X), self._started(X)
         rng = np.random.RandomState(self.seed)
         uniforms = self._uniforms(rng, shared=True)
-        total, count = np.zeros(X.shape), np.zeros(X.shape)
         for number, columns in enumerate(self.sweeps, self.n_kept - len(self.sweeps)):
             for column in columns:
                 if number < 0:
                     _draw(column, whole, missing, uniforms)
                     continue
                 linear, leaves = column.predict(whole)
+                yield number, column, linear, leaves
                 into, rows = column.predicted, missing[:, column.predicted[0]]
-                votes = self._votes(into[0], number, own)[..., None]
-                total[:, into] += ((linear + column.means[leaves]) * votes).sum(0)
-                count[:, into] += votes.sum(0)
                 uniform = uniforms(rows.sum())
                 drawn = column.draw(linear[:, rows], leaves[:, rows], uniform)
                 whole[:, np.flatnonzero(rows)[:, None], into] = drawn
-        return total / np.maximum(count, RARE)
+
+    def donors(self, row: np.ndarray, j: int) -> tuple[float, np.ndarray]:
+        """A missing cell of a row (1, n_cols), and the weights of its donors.
+
+        Each draw has the donors of a leaf, which share its weight.
+        """
+        value, weights, n_draws = 0.0, np.zeros(len(self.used)), 0
+        for _, column, linear, leaves in self._kept(row):
+            if j not in column.predicted:
+                continue
+            k = int(np.flatnonzero(column.predicted == j)[0])
+            value += (linear[:, 0, 0] + column.means[leaves[:, 0], k]).sum()
+            n_draws += len(linear)
+            for leaf in leaves[:, 0]:
+                rows, shares = column.donors_of(leaf)
+                weights[rows] += shares
+        scaled = np.full((1, row.shape[1]), value / n_draws)
+        found = np.zeros(len(self.seen))
+        found[self.used] = weights / n_draws
+        return float(undone(scaled, self.scaling)[0, j]), found
 
     def _votes(self, col: int, number: int, own: np.ndarray) -> np.ndarray:
         """Weights of the draws that predict the column, (n_chains, n_rows)."""
@@ -560,6 +631,7 @@ class _ChainModel(Trees):
     count: np.ndarray  # (n_nodes,), number of donors
     donors: np.ndarray  # (n_donors, q)
     upto: np.ndarray | None  # (n_donors,), cumulative weights; None if all are equal
+    rows: np.ndarray  # (n_donors,), among those of the training
     means: np.ndarray  # (n_nodes, q), of the donors of a leaf
     levels: np.ndarray | None  # distinct observed values, of which each draw is one
 
@@ -590,9 +662,9 @@ class _ChainModel(Trees):
             if len(rows) > MAX_SAMPLES:
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
-            parts.append(_trained(A, y, weights[rows], ridge, rng))
+            parts.append((*_trained(A, y, weights[rows], ridge, rng), rows))
             times.append(weights[rows])
-        coefs, trees, leaves, residuals = zip(*parts, strict=True)
+        coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
         # The columns of the nodes are positions in `own`.
         own = np.arange(len(inputs) + len(predicted))
         arrays = cls.arrays_of([tree.tree_ for tree in trees], own)
@@ -614,6 +686,7 @@ class _ChainModel(Trees):
             count=count,
             donors=donors[order],
             upto=None if equal else np.cumsum(weight[order]),
+            rows=np.concatenate(of_fit)[order].astype(np.int32),
             means=np.stack(sums, 1) / np.where(count, total, 1)[:, None],
             levels=levels,
         )
@@ -628,6 +701,15 @@ class _ChainModel(Trees):
         products = whole[..., self.inputs] * self.coefs[:, None, :-1]
         linear = products.sum(-1) + self.coefs[:, -1:]
         return linear[..., None], self.leaves(single(whole[..., self.own]))
+
+    def donors_of(self, leaf: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in a leaf, and their shares in its mean."""
+        first, count = self.first[leaf], self.count[leaf]
+        weights = np.ones(count)
+        if self.upto is not None:
+            before = self.upto[first - 1] if first else 0.0
+            weights = np.diff(self.upto[first : first + count], prepend=before)
+        return self.rows[first : first + count], weights / weights.sum()
 
     @property
     def own(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator, Limits
+from skmc.base import BaseCompleter, Estimator, Explanation, Limits, row_names
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
@@ -29,6 +29,7 @@ from skmc.tables import (
     Source,
     as_table,
     errors,
+    explained_in_table,
     indicator_for,
     matrix_weights,
     read_table_weights,
@@ -209,6 +210,7 @@ default=numpy.nan
 
     # Calibrations of categories; None if those of the completer are calibrated.
     _calibrations = cast("list[Calibration] | None", None)
+    _row_names = cast("np.ndarray | None", None)  # in the fit, if X had an index
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
@@ -305,6 +307,7 @@ default=numpy.nan
         if self.add_indicator:
             self.indicator_ = indicator_for(X, table.marks)
         self._table, self.kinds_ = table, table.kinds
+        self._row_names = row_names(X)
         self.categories_, self._calibrations = source.categories, calibrations
         return self
 
@@ -413,6 +416,44 @@ default=numpy.nan
         source = self._source(X)
         draws = self.completer_.sample(source.matrix, n_samples, random_state)
         return [source.completed(source.table.decode(draw)) for draw in draws]
+
+    @available_if(_inner_has("explain"))
+    def explain(self, X: Container, row: Any, column: Any) -> Explanation:
+        """Say why a missing number gets its value.
+
+        This method is available if the completer has ``explain``, whose class says what
+        the contributions are.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows of the fitted table or new rows.
+        row : int or label
+            Row of ``X``: its position, or its label in the index of a DataFrame. An
+            integer is a label if the index holds other integers than the positions.
+        column : int or str
+            Column of numbers: its position or its name.
+
+        Returns
+        -------
+        Explanation
+            In the units of the column. The columns of the matrix that represent a
+            category make one contribution.
+
+        Raises
+        ------
+        ValueError
+            The cell is observed, the column has no numbers, or there is no such row or
+            column.
+        """
+        source = self._source(X)
+        return explained_in_table(
+            source,
+            row,
+            column,
+            lambda i, j: self.completer_.explain(source.matrix, i, j),
+            self._row_names,
+        )
 
     @available_if(_has_categories)
     def predict_proba(self, X: Container) -> dict[Any, np.ndarray]:

@@ -169,12 +169,27 @@ class RowModel(Parts):
         return W if previous is None else W - over * previous
 
     def contributions(
-        self, cols: Tensor, values: Tensor, asked: int, weights: Tensor | None = None
-    ) -> Tensor:
-        """What each cell of one row adds to the prediction of a column.
+        self,
+        cols: Tensor,
+        values: Tensor,
+        asked: int,
+        weights: Tensor | None = None,
+        known: Tensor | float = 0.0,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        r"""What each cell of one row adds to the prediction of a column.
 
-        The prediction is the sum of these, the column's offset, and the part of the
-        prior mean.
+        With the matrix :math:`A` of the row's system and :math:`u = A^{-1} f_j`, the
+        prediction of column ``j`` is
+
+        .. math::
+
+            o_j + f_j^\top m + \sum_i c_i\, (x_i - o_i - f_i^\top m)\, f_i^\top u
+            + u^\top P k,
+
+        where :math:`c_i` are the weights of the cells, :math:`P` is the precision,
+        :math:`m` the mean of the prior and :math:`k` its offset for this row. A link
+        adds its part of :math:`u^\top P` to each cell. If all cells are also zeros, the
+        mean belongs to the offset.
 
         Parameters
         ----------
@@ -186,16 +201,36 @@ class RowModel(Parts):
             The column that is predicted.
         weights : Tensor of shape (n_cells,), optional
             Weight of each cell; 1 by default.
+        known : Tensor of shape (rank,) or float, default=0.0
+            Offset of the prior mean of the row.
 
         Returns
         -------
-        Tensor of shape (n_cells,)
+        base : Tensor of shape ()
+            Prediction without cells and without the offset of the prior mean.
+        cells : Tensor of shape (n_cells,)
+            What the cells add.
+        prior : Tensor of shape ()
+            What the offset of the prior mean adds.
         """
+        if not self.F.shape[1]:
+            zero = torch.zeros_like(values)
+            return self.offset[asked], zero, zero.new_zeros(())
         starts = torch.tensor([0, len(cols)])
-        ((_, _, L),) = self._factored(starts, cols, values, weights)
-        w = torch.cholesky_solve(self.F[asked, :, None], L[0])[:, 0]
-        added = (values - self.offset[cols]) * (self.F[cols] @ w)
-        return added if weights is None else added * weights
+        ((_, prior, L),) = self._factored(starts, cols, values, weights)
+        f, own = self.F[asked], self.F[cols]
+        mean = torch.zeros_like(self.mean) if self.zeros else self.mean
+        u = torch.cholesky_solve(f[:, None], L[0])[:, 0]
+        pull = prior.reshape(len(u), len(u)) @ u
+        added = (values - self.offset[cols] - own @ mean) * (own @ u)
+        if self.relative is not None:
+            added = added * self.relative[cols]
+        if weights is not None:
+            added = added * weights
+        if self.link is not None:
+            added = added + self.link[cols] @ pull / max(1, len(cols)) ** 0.5
+        rest = (self.mean - mean + known) @ pull
+        return self.offset[asked] + f @ mean, added, rest
 
     def variance(self, starts: Tensor, cols: Tensor) -> Tensor:
         """Variance of ``F w`` given the cells of each row, in units of the noise.

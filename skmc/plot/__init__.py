@@ -1,4 +1,4 @@
-"""Displays of completions, effects, Laplacians, spectra and histories.
+"""Displays of completions, explanations, effects, missing cells, spectra and histories.
 
 They need matplotlib (``pip install 'skmc[plot]'``). As in scikit-learn, each display is
 made by ``from_estimator`` or from its data. Its ``plot`` draws it again, with other
@@ -7,15 +7,19 @@ options or in other Axes.
 
 from skmc.plot.completion import CompletionDisplay
 from skmc.plot.event_study import EventStudyDisplay
+from skmc.plot.explanation import ExplanationDisplay
 from skmc.plot.history import HistoryDisplay
 from skmc.plot.laplacian import LaplacianDisplay
+from skmc.plot.missingness import MissingnessDisplay
 from skmc.plot.panels import axes_for
 from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [
     "CompletionDisplay",
     "EventStudyDisplay",
+    "ExplanationDisplay",
     "HistoryDisplay",
     "LaplacianDisplay",
+    "MissingnessDisplay",
     "SpectrumDisplay",
 ]

@@ -7,6 +7,7 @@ from skmc.tables.doubts import (
     doubtful_word,
     warn_of_columns,
 )
+from skmc.tables.explained import explained_in_table
 from skmc.tables.frames import (
     as_table,
     column_of,
@@ -19,10 +20,10 @@ from skmc.tables.frames import (
     with_tables,
 )
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
-from skmc.tables.indicator import indicator_for, with_indicator
+from skmc.tables.indicator import indicator_for, missing_cells, with_indicator
 from skmc.tables.levels import Calibration, Categorical, sharpened
 from skmc.tables.masked import MaskedToNaN
-from skmc.tables.raw_column import RawColumn
+from skmc.tables.raw_column import RawColumn, marks_of
 from skmc.tables.reading import (
     matrix_weights,
     read_table_weights,

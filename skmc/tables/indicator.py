@@ -25,7 +25,7 @@ def indicator_for(X: Any, marks: Marks = ()) -> Any:
     -------
     sklearn.impute.MissingIndicator
     """
-    return missing_indicator(np.asarray(_missing(X, marks).any(0)))
+    return missing_indicator(np.asarray(missing_cells(X, marks).any(0)))
 
 
 def with_indicator(
@@ -51,7 +51,7 @@ def with_indicator(
     DataFrame or ndarray
         Columns of bool in a DataFrame.
     """
-    flags = indicator.transform(np.where(_missing(X, marks), np.nan, 0.0))
+    flags = indicator.transform(np.where(missing_cells(X, marks), np.nan, 0.0))
     if not hasattr(completed, "columns"):
         return np.hstack([completed, flags.astype(completed.dtype)])
     columns = dict(zip(indicator.get_feature_names_out(names), flags.T, strict=True))
@@ -60,5 +60,18 @@ def with_indicator(
     return completed.assign(**columns)
 
 
-def _missing(X: Any, marks: Marks) -> np.ndarray:
+def missing_cells(X: Any, marks: Marks = ()) -> np.ndarray:
+    """Find the missing cells of a table.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    marks : tuple, default=()
+        Values that mark missing cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
     return np.stack([raw.missing for raw in raw_columns(X, marks)], 1)

@@ -1,6 +1,7 @@
-"""Uncertainty of completions: multiple completion, intervals, pooled estimates."""
+"""Uncertainty: multiple completion, intervals, pooled estimates, Little's test."""
 
+from skmc.uncertainty.missingness import LittleTest, little_test
 from skmc.uncertainty.multiple import MultipleCompletion
 from skmc.uncertainty.pooling import Pooled, pool
 
-__all__ = ["MultipleCompletion", "Pooled", "pool"]
+__all__ = ["LittleTest", "MultipleCompletion", "Pooled", "little_test", "pool"]

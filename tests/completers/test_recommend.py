@@ -256,23 +256,30 @@ def test_contributions_of_counts_sum_to_the_prediction(known, counts):
     for row, col in ((4, 7), (30, 0)):
         own = (rows == row) & (counted > 0)
         user, item = users([row])[0], films(col)
-        items, found = completer.explain(user, item, 100)
-        assert set(items) == set(films(cols[own])) and (np.diff(found) <= 0).all()
-        assert found.sum() == pytest.approx(completer.predict_entries(user, [item])[0])
+        explanation = completer.explain(None, user, item)
+        assert (explanation.row, explanation.column) == (user, item)
+        by_item = {c.label: c.amount for c in explanation.contributions}
+        assert by_item.keys() == set(films(cols[own])) and explanation.base == 0
+        value = completer.predict_entries(user, [item])[0]
+        assert explanation.value == pytest.approx(value)
+        assert sum(by_item.values()) == pytest.approx(value)
         ratings = dict(zip(films(cols[own]), counted[own], strict=True))
-        again = completer.explain(ratings, item, 3)
-        np.testing.assert_array_equal(again[0], items[:3])
-        np.testing.assert_allclose(again[1], found[:3])
+        again = completer.explain(ratings, 0, item)
+        assert [c.label for c in again.contributions] == list(by_item)
+        found = [c.amount for c in again.contributions]
+        np.testing.assert_allclose(found, list(by_item.values()))
+        counts_of = {c.label: c.cell for c in explanation.contributions}
+        assert counts_of == pytest.approx(ratings)
         F = completer.col_factors_[:, :2]
         system = F.T @ F + (F[cols[own]].T * 2 * counted[own]) @ F[cols[own]]
         penalty = 0.1 * (SHAPE[1] + 2 * counted[own].sum())
         w = np.linalg.solve(system + penalty * np.eye(2), F[col])
         each = (1 + 2 * counted[own]) * (F[cols[own]] @ w)
-        np.testing.assert_allclose(found, -np.sort(-each), atol=1e-9)
-    for user, item, name in (("nobody", films(1), "user"), (users([1])[0], 3, "item")):
-        with pytest.raises(ValueError, match=f"{name} has identifiers that the fit"):
-            completer.explain(user, item)
-    assert not hasattr(FactorizationCompleter(), "explain")
+        expected = each[np.argsort(-abs(each), kind="stable")]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    for user, item in (("nobody", films(1)), (users([1])[0], "nothing")):
+        with pytest.raises(ValueError, match=r"nobody|nothing"):
+            completer.explain(None, user, item)
 
 
 @pytest.mark.parametrize("completer", [*RECOMMENDERS, IMPLICIT])

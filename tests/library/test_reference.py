@@ -130,6 +130,16 @@ def test_knn_in_clusters():
         KNNCompleter(recall=0.0).fit(X)
 
 
+def test_knn_in_clusters_completes_each_row_by_itself():
+    """Also if other rows of its cluster need columns that few donors have."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(40, 2) @ rng.randn(2, 5) + 0.3 * rng.randn(40, 5)
+    X[rng.uniform(size=X.shape) < 0.25] = np.nan
+    completer = KNNCompleter(3, recall=0.6).fit(X)
+    alone = np.concatenate([completer.transform(row[None]) for row in X])
+    np.testing.assert_allclose(completer.transform(X), alone)
+
+
 def test_knn_reconstruction_leaves_each_row_out():
     X = TABLES["random"]()
     completer = KNNCompleter(device="cpu").fit(X)

@@ -117,7 +117,7 @@ def test_bad_parameters(params):
         lambda c: c.recommend([0]),
         lambda c: c.similar_items([0]),
         lambda c: c.similar_users([0]),
-        lambda c: c.explain(0, 0),
+        lambda c: c.explain(None, 0, 0),
     ],
 )
 def test_no_answer_before_a_fit(ask):

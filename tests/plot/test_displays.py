@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from skmc import (
     AIRCompleter,
     DMFCompleter,
+    GaussianCompleter,
     KNNCompleter,
     MeanCompleter,
     MixedCompleter,
@@ -30,8 +31,10 @@ from skmc.metrics import nmae
 from skmc.model_selection import fit_batch
 from skmc.plot import (
     CompletionDisplay,
+    ExplanationDisplay,
     HistoryDisplay,
     LaplacianDisplay,
+    MissingnessDisplay,
     SpectrumDisplay,
 )
 from skmc.sensing import NuclearSensingRegressor
@@ -436,3 +439,77 @@ def test_arguments_of_displays(fitted):
     for n_values in (0, -1, 1.5, "a"):
         with pytest.raises(ValueError, match="n_values must be an int >= 1"):
             SpectrumRecorder(n_values)
+
+
+def test_bars_lead_from_the_base_to_the_value():
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(40, 1) + rng.randn(40, 4), columns=list("abcd"))
+    X.loc[3, "b"] = np.nan
+    gaussian = GaussianCompleter().fit(X)
+    display = ExplanationDisplay.from_estimator(gaussian, X, 3, "b")
+    explanation = gaussian.explain(X, 3, "b")
+    assert display.explanation == explanation
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths, [c.amount for c in explanation.contributions])
+    ends = [bar.get_x() + bar.get_width() for bar in display.bars_]
+    starts = [bar.get_x() for bar in display.bars_]
+    np.testing.assert_allclose([*starts, explanation.value], [explanation.base, *ends])
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    named = [f"{c.label} ({c.cell:.3g})" for c in explanation.contributions]
+    assert labels == [*named, f"value {explanation.value:.4g}"]
+    assert display.ax_.get_title() == "b of row 3"
+
+
+def test_few_bars_for_many_donors(small):
+    _, masked = small
+    X = masked.filled(np.nan)
+    i, j = np.argwhere(np.isnan(X))[0]
+    display = ExplanationDisplay(KNNCompleter(6).fit(X).explain(X, i, j))
+    _, axes = plt.subplots()
+    assert display.plot(ax=axes, n=2).ax_ is axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(display.bars_) == 3 and labels[2] == "4 other rows"
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        display.plot(n=0)
+    with pytest.raises(ValueError, match="SimpleImputer has no method explain"):
+        ExplanationDisplay.from_estimator(SimpleImputer().fit(X), X, i, j)
+    empty = X[[i]] * np.nan
+    display = ExplanationDisplay.from_estimator(KNNCompleter().fit(X), empty, 0, j)
+    assert not len(display.bars_)
+
+
+def test_missing_cells_of_a_table():
+    X = pd.DataFrame(
+        {"a": [1.0, np.nan, 3, -9], "b": ["x", None, "y", "z"], "c": [1, 2, 3, 4]}
+    )
+    display = MissingnessDisplay.from_matrix(X, missing_values=-9)
+    expected = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(drawn(display.images_["missing"]), expected)
+    together = np.corrcoef(expected[:, :2].T)
+    np.testing.assert_allclose(drawn(display.images_["correlation"]), together)
+    labels = [
+        [label.get_text() for label in axis.get_xticklabels()] for axis in display.axes_
+    ]
+    assert labels == [list("abc"), list("ab")]
+    assert display.axes_[0].get_title() == "missing cells (25%)"
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_missing_cells_of_every_container(container, small):
+    _, masked = small
+    display = MissingnessDisplay.from_matrix(CONTAINERS[container](masked))
+    np.testing.assert_array_equal(drawn(display.images_["missing"]), masked.mask)
+
+
+def test_many_rows_and_single_panels():
+    missing = np.zeros((4000, 3), bool)
+    missing[:8, 0] = True
+    display = MissingnessDisplay(missing).plot()
+    shares = drawn(display.images_["missing"])
+    assert shares.shape == (1000, 3) and shares.sum() == 2
+    assert list(display.images_) == ["missing"] and display.axes_.shape == (1,)
+    missing[:4, 1] = True
+    _, axes = plt.subplots()
+    assert MissingnessDisplay(missing).plot(ax=axes).axes_[0] is axes
+    both = plt.subplots(1, 2)[1]
+    assert len(MissingnessDisplay(missing).plot(ax=both).images_) == 2

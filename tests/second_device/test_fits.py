@@ -160,7 +160,8 @@ def recommend(new, X):
     yield from completer.similar_items([1, 2], 3)
     yield from completer.similar_users([1, 2], 3)
     if getattr(completer, "alpha", None) is not None:
-        yield from completer.explain(3, 2, n=3)
+        explanation = completer.explain(None, 3, 2)
+        yield np.array([c.amount for c in explanation.contributions])
 
 
 def sample(new, X):

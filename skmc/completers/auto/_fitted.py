@@ -140,6 +140,19 @@ class FittedStack(Completion):
             found.append(drawn)
         return np.stack(found)
 
+    def members_at(self, row: np.ndarray, j: int) -> list[tuple[str, float, float]]:
+        """Name, weight and value of each member for a cell of a row (1, n_cols)."""
+        stack, cells, k, values = self.row_map, row, 0, own_values
+        if (position := int(self.index.find(row)[0])) >= 0:
+            cells, k, values = self.index.cells, position, reconstruction
+        found = []
+        with threads_for_rows(cells):
+            members = stack._members(cells, values)
+            for name, (weight, scaled) in zip(stack.completers, members, strict=True):
+                value = undone(scaled[[k]], stack.scaling)[0, j]
+                found.append((name, float(weight[j]), float(value)))
+        return found
+
     def deviations(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviations in the units of the matrix; 0 in observed cells."""
         variance = np.zeros(cells.shape)

@@ -17,11 +17,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc import patterns
 from skmc.base import (
     CompleterTags,
+    Contribution,
     Estimator,
+    Explains,
+    Explanation,
     Outcome,
     Samples,
     TakesBounds,
     bounds_of,
+    by_weight,
     known_of_rows,
     validated,
     warn_of_units,
@@ -44,6 +48,7 @@ from skmc.tables import (
     Table,
     as_table,
     errors,
+    explained_in_table,
     has_words,
     indicator_for,
     numeric_deviations,
@@ -63,7 +68,7 @@ REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
 
-class AutoCompleter(Samples, TakesBounds):
+class AutoCompleter(Explains, Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     About twenty completers predict observed cells that were held out in the pattern of
@@ -224,6 +229,10 @@ class AutoCompleter(Samples, TakesBounds):
 
     ``scaling="auto"`` of a candidate becomes that of the stack.
 
+    `explain` lists the members. The base is the mean :math:`m_j` of the observed cells
+    of the column, and a member contributes :math:`w_{jk} (X^{(k)}_{ij} - m_j)`. In a
+    table with columns of words, those of numbers can be explained.
+
     Rows and columns without an observed cell have no held-out cells either. If features
     or graphs describe them, only candidates that take these are used there, with their
     share of the weights; if the stack has none, the best of them joins it. Features of
@@ -278,6 +287,7 @@ class AutoCompleter(Samples, TakesBounds):
     _table: ClassVar[Table | None] = None  # set if X is a table
     _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
     _fitted: FittedStack = field(init=False)
+    _kind = "completers"
     _leaderboard: list[dict[str, Any]] = field(init=False)
 
     @validated
@@ -541,6 +551,36 @@ class AutoCompleter(Samples, TakesBounds):
             known = ~np.isnan(cells)
             return np.where(known, cells, low), np.where(known, cells, high)
         return source.ends(low), source.ends(high)
+
+    def explain(self, X: Container, row: Any, column: Any) -> Explanation:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().explain(X, row, column)
+        cells, source = self._read_rows(X, reset=False)
+        return explained_in_table(
+            source, row, column, lambda i, j: self._explained(cells, i, j, i)
+        )
+
+    def _explained(self, cells: np.ndarray, i: int, j: int, name: Any) -> Explanation:
+        if np.isnan(cells[i]).all() and self._fitted.is_whole(cells):
+            raise ValueError(
+                f"Row {name!r} has no observed cell and is completed from its features "
+                "or its graph, which explain does not know; explain one of the "
+                "completers_ that take these."
+            )
+        return super()._explained(cells, i, j, name)
+
+    def _contributions(
+        self, cells: np.ndarray, i: int, j: int
+    ) -> tuple[float, list[Contribution]]:
+        mean = float(self._priors.col_means[j])
+        members = self._fitted.members_at(cells[[i]], j)
+        found = [
+            Contribution(name, k, weight * (value - mean), value, weight)
+            for k, (name, weight, value) in enumerate(members)
+            if weight  # in this column
+        ]
+        return mean, by_weight(found)
 
     @property
     def leaderboard_(self) -> Any:

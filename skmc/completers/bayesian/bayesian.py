@@ -28,6 +28,7 @@ from skmc.base import (
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
 from skmc.compatibility import Interval
+from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.bayesian.gibbs import Gibbs
@@ -40,7 +41,7 @@ RANK = 30
 
 
 class BayesianFactorizationCompleter(
-    TakesFeatures, Samples, Recommends, IterativeCompleter
+    TakesFeatures, Samples, ExplainsRatings, Recommends, IterativeCompleter
 ):
     r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
 
@@ -151,6 +152,11 @@ class BayesianFactorizationCompleter(
     Features and graphs are also such linear maps (`skmc.cells.Side`): the precision of
     the map of features is a drawn multiple of the identity, and that of a graph's
     values is a drawn multiple of its Laplacian plus a tenth of the mean degree.
+
+    `explain` gives the terms of a prediction, as that of `FactorizationCompleter`,
+    averaged over the draws. The base is the mean prediction for a row without cells.
+    With ``implicit``, the term of a cell includes the effect that its column is
+    observed.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
@@ -340,8 +346,7 @@ class FittedDraws(RowModels):
     def row_factors(self) -> list[Tensor]:
         return list(self._factors_of(torch.arange(self.statistics.shape[0])))
 
-    def _cells_of(self, rows: Tensor) -> SparseObserved:
-        """The scaled cells of some rows of the fit."""
+    def cells_of(self, rows: Tensor) -> SparseObserved:
         rows = rows % self.statistics.shape[0]
         shape = len(rows), self.statistics.shape[1]
         if self.values is None:
@@ -358,7 +363,7 @@ class FittedDraws(RowModels):
 
     def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
         """Factors of some rows in each draw, from the cells and sides of the fit."""
-        given, rows = self._cells_of(rows), rows % self.statistics.shape[0]
+        given, rows = self.cells_of(rows), rows % self.statistics.shape[0]
         cells = given.starts, given.cols, given.values
         for model in self.models:
             # A fit without features or graphs has no sides.
@@ -393,7 +398,7 @@ class FittedDraws(RowModels):
 
     def _given(self, cells: np.ndarray) -> SparseObserved:
         """The scaled cells of rows; those of the fit have their features and graphs."""
-        if self._is_fit(cells):
+        if self.is_fit(cells):
             return self.used(cells, self.row_sides)
         return self.used(cells, ())
 
@@ -418,7 +423,7 @@ class FittedDraws(RowModels):
     def std_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """Standard deviation of cells of the fit, given the cells of the row."""
         asked, place = torch.from_numpy(rows).unique(return_inverse=True)
-        j, given = torch.from_numpy(cols), self._cells_of(asked)
+        j, given = torch.from_numpy(cols), self.cells_of(asked)
 
         def of_draw(model: Any, W: Tensor) -> tuple[Tensor, Tensor]:
             def predicted(i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
@@ -37,6 +36,7 @@ from skmc.cells import (
     preferences,
 )
 from skmc.compatibility import Interval
+from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.costs import LOW_RANK, Cost, Variant
@@ -65,13 +65,9 @@ def _explicit(completer: FactorizationCompleter) -> bool:
     )
 
 
-def _implicit(completer: FactorizationCompleter) -> bool:
-    if completer.alpha is not None:
-        return True
-    raise AttributeError("explain needs counts; set alpha.")
-
-
-class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCompleter):
+class FactorizationCompleter(
+    TakesFeatures, PartialFit, ExplainsRatings, Recommends, IterativeCompleter
+):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -240,6 +236,14 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
     Means and deviations of all cells are computed again at each call. Features, graphs,
     weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
     cells into memory.
+
+    `explain` gives the terms of a prediction. The base is the mean plus the bias
+    :math:`c_k` of the column, and the scaled cell :math:`x_{ij}` of another column
+    contributes :math:`(x_{ij} - c_j)\, v_j^\top A^{-1} v_k`. :math:`A` is the matrix of
+    the row's least-squares problem, and :math:`v` includes the factor 1 of its bias.
+    With ``alpha``, the base is 0, and a count contributes :math:`(1 + \alpha r_{ij})\,
+    v_j^\top A^{-1} v_k`. Features and graphs of the row add a further term. All terms
+    are in the units of the explained column.
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
     on the columns' factors. Results have the dtype of the input: ``float32`` ratings
@@ -429,61 +433,6 @@ class FactorizationCompleter(TakesFeatures, PartialFit, Recommends, IterativeCom
             counts = given.data.to("cpu").weights / self.alpha
             fitted.values = counts.numpy()
         return {"_fitted": fitted, **_factors(fitted)}
-
-    @available_if(_implicit)
-    def explain(
-        self, user: Any, item: Any, n: int = 10
-    ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Find the columns of a row that add most to one of its predictions.
-
-        The prediction is :math:`\sum_i (1 + \alpha r_i) v_j^\top A^{-1} v_i`, a sum
-        over the positive counts :math:`r_i` of the row, with the matrix :math:`A` of
-        its least-squares problem. Features and graphs of rows add a further term.
-
-        Parameters
-        ----------
-        user : int, str or dict
-            Row of the fit, by its position or identifier, or a new row: a dict from
-            columns to counts.
-        item : int or str
-            Column whose prediction is explained, by its position or identifier.
-        n : int >= 1, default=10
-            Largest number of columns to return.
-
-        Returns
-        -------
-        items : ndarray of shape (k,)
-            Positions or identifiers of columns, largest contribution first.
-        values : ndarray of shape (k,)
-            Their terms of the sum. They can be negative.
-
-        Raises
-        ------
-        ValueError
-            A row or column that the fit has not seen.
-        """
-        check_is_fitted(self)
-        fitted, priors = self._fitted, self._priors
-        (asked,) = self._positions(1, [item], "item", None)
-        if isinstance(user, Mapping):
-            _, cols, counts, _ = self._read_ratings(user, "user")
-        else:
-            (row,) = self._positions(0, [user], "user", None)
-            starts, cols = fitted.seen
-            own = slice(starts[row], starts[row + 1])
-            values = cast(np.ndarray, fitted.values)
-            cols, counts = cols[own].astype(np.int64), values[own]
-        shape = 1, priors.shape[1]
-        cells = SparseObserved.of(np.zeros_like(cols), cols, counts, shape)
-        cells = preferences(cells, cast(float, fitted.alpha))
-        found = fitted.models[0].contributions(
-            cells.cols, cells.values, asked, cells.weights
-        )
-        best = found.argsort(descending=True, stable=True)[:n]
-        items = cells.cols[best].numpy()
-        if priors.ids is not None:
-            items = priors.ids[1][items]
-        return items, found[best].numpy()
 
     @available_if(_explicit)
     def partial_fit(self, X: Container, y: object = None) -> Self:

@@ -22,6 +22,8 @@ from skmc.base import (
     NOT_IN_MEMORY,
     Choice,
     CompleterTags,
+    Contribution,
+    Explains,
     Fitted,
     IterativeCompleter,
     Limits,
@@ -31,6 +33,7 @@ from skmc.base import (
     TakesBounds,
     TakesRowWeights,
     Trials,
+    by_size,
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
@@ -47,6 +50,7 @@ from skmc.completers.gaussian.censoring import (
 )
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
+from skmc.completers.gaussian.explanation import terms
 from skmc.linalg import (
     Randomness,
     resolve_device,
@@ -76,7 +80,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 class GaussianCompleter(
-    PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
+    Explains, PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
 ):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
@@ -249,6 +253,12 @@ class GaussianCompleter(
     take logarithms of amounts and intensities first. With limits,
     ``lambda_ridge="auto"`` is 1, `partial_fit` takes steps over all rows, and the
     values of observed cells in ``reconstruction_`` ignore the limits.
+
+    `explain` gives the terms of the conditional expectation. The base is the mean
+    :math:`\mu_j` of the column, and another column :math:`k` of the row contributes
+    :math:`\beta_k (x_k - \mu_k)`. The weights :math:`\beta = S_{oo}^{-1} S_{oj}` are
+    the coefficients of the regression on all observed columns of the row. If two
+    columns are nearly equal, the weight of one of them can have the opposite sign.
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
     three steps at each from the last solution, until the error on a held-out tenth of
@@ -512,6 +522,20 @@ class GaussianCompleter(
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
+
+    def _contributions(
+        self, cells: np.ndarray, i: int, j: int
+    ) -> tuple[float, list[Contribution]]:
+        if self.marginals != "normal":
+            raise ValueError(
+                "explain needs marginals='normal': 'copula' maps each column to normal "
+                "scores and back, so its values are not sums of contributions. Use "
+                "marginals='normal', or explain a KNNCompleter."
+            )
+        row = np.where(self._priors.varies, cells[i].astype(float), np.nan)
+        fitted = self._fitted
+        base, found = terms(fitted.model, fitted.marginals.scaling, row, j)
+        return base, by_size(found)
 
     def _drawn_rows(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -102,6 +103,61 @@ def knn_values(
         todo = torch.cat(failed)
         reach, dtype = min(4 * reach, len(B)), torch.float64
     return answer + means
+
+
+def donors_of_cell(
+    query: Tensor,
+    seen: Tensor,
+    donors: Tensor,
+    donors_seen: Tensor,
+    column: int,
+    n_neighbors: int,
+    *,
+    by_distance: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the donors whose average is a cell that `knn_values` computes.
+
+    Parameters
+    ----------
+    query : Tensor of shape (n_cols,)
+        Values of a row in double precision, zero where unobserved.
+    seen : bool Tensor of shape (n_cols,)
+        True where the row is observed.
+    donors, donors_seen : Tensor of shape (m, n_cols)
+        Donors as in `knn_values`.
+    column : int
+        Column of the cell, which the row does not have.
+    n_neighbors : int
+        Number of donors.
+    by_distance : bool
+        Whether to weight donors by inverse distance.
+
+    Returns
+    -------
+    donors : int Tensor of shape (k,)
+        Positions of the donors, nearest first; none if no row with the column shares
+        another column with the row.
+    squares : Tensor of shape (k,)
+        Their squared distances, divided by the number of columns.
+    weights : Tensor of shape (k,)
+        Their weights, of sum one.
+    """
+    own = donors_seen[:, column].nonzero()[:, 0]
+    means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
+    shared = seen & donors_seen[own]
+    # The same operations as those of `knn_values`, so that ties are the same, too.
+    B = torch.where(donors_seen[own], donors[own] - means, 0.0)
+    A = torch.where(seen, query - means, 0.0)
+    squares = (A - B).square().mul(shared).sum(-1) / shared.sum(-1)
+    squares, order = squares.sort(stable=True)  # NaN is last
+    count = min(n_neighbors, int(torch.isfinite(squares).sum()))
+    squares, own = squares[:count], own[order[:count]]
+    weights = torch.ones_like(squares)
+    if by_distance:
+        weights = squares.rsqrt()
+        exact = torch.isinf(weights)
+        weights = exact.to(squares) if exact.any() else weights
+    return own, squares, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -355,35 +411,84 @@ class Clusters(Parts):
         Tensor of shape (k, n_cols)
         """
         answer = torch.empty_like(queries)
-        enough = donors_seen.sum(0).clamp_max(n_neighbors + 1)
-        labels = _labels(
-            torch.where(seen, queries - self.means, 0.0), seen, self.centers
-        )
+        labels = self._labels_of(queries, seen)
         members = labels.argsort(stable=True)
         starts = torch.bincount(labels, minlength=len(self.centers)).cumsum(0)
-        near = torch.zeros(len(self.centers), dtype=torch.bool, device=labels.device)
         place = torch.full((len(donors) + 1,), -1, device=labels.device)  # no donor
-        for label, rows in enumerate(members.tensor_split(starts[:-1].cpu())):
-            if not len(rows):
+        for label, group in enumerate(members.tensor_split(starts[:-1].cpu())):
+            if not len(group):
                 continue
-            near[:] = False
-            near[self.near[label]] = True
-            chosen = near[self.labels]
-            few = needed[rows].any(0) & (donors_seen[chosen].sum(0) < enough)
-            own = (chosen | donors_seen[:, few].any(1)).nonzero()[:, 0]
-            place[own] = torch.arange(len(own), device=own.device)
-            answer[rows] = knn_values(
-                queries[rows],
-                seen[rows],
-                donors[own],
-                donors_seen[own],
-                n_neighbors,
-                by_distance=by_distance,
-                needed=needed[rows],
-                leave_out=place[leave_out[rows]],
-            )
-            place[own] = -1
+            parts = self._searched(label, donors_seen, n_neighbors, needed[group])
+            for some, own in parts:
+                rows = group[some]
+                place[own] = torch.arange(len(own), device=own.device)
+                answer[rows] = knn_values(
+                    queries[rows],
+                    seen[rows],
+                    donors[own],
+                    donors_seen[own],
+                    n_neighbors,
+                    by_distance=by_distance,
+                    needed=needed[rows],
+                    leave_out=place[leave_out[rows]],
+                )
+                place[own] = -1
         return answer
+
+    def donors_for(
+        self,
+        query: Tensor,
+        seen: Tensor,
+        donors_seen: Tensor,
+        n_neighbors: int,
+        needed: Tensor,
+    ) -> Tensor:
+        """Donors that `values` compares with a row.
+
+        Parameters
+        ----------
+        query : Tensor of shape (n_cols,)
+            Values of the row in double precision, zero where unobserved.
+        seen : bool Tensor of shape (n_cols,)
+            True where the row is observed.
+        donors_seen : bool Tensor of shape (m, n_cols)
+            True where donors are observed.
+        n_neighbors : int
+            Number of donors averaged for each cell.
+        needed : bool Tensor of shape (n_cols,)
+            Mask of the cells that are used.
+
+        Returns
+        -------
+        int Tensor of shape (k,)
+        """
+        label = int(self._labels_of(query[None], seen[None])[0])
+        parts = self._searched(label, donors_seen, n_neighbors, needed[None])
+        return next(parts)[1]
+
+    def _labels_of(self, queries: Tensor, seen: Tensor) -> Tensor:
+        return _labels(torch.where(seen, queries - self.means, 0.0), seen, self.centers)
+
+    def _searched(
+        self, label: int, donors_seen: Tensor, n_neighbors: int, needed: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows of a cluster, and the donors with which they are compared.
+
+        These are the donors of nearby clusters, and for rows that need a column which
+        few of them have, all others that have it. A row does not depend on the needs of
+        the other rows.
+        """
+        enough = donors_seen.sum(0).clamp_max(n_neighbors + 1)
+        near = torch.zeros(
+            len(self.centers), dtype=torch.bool, device=self.labels.device
+        )
+        near[self.near[label]] = True
+        chosen = near[self.labels]
+        few = needed & (donors_seen[chosen].sum(0) < enough)
+        kinds, kind = few.unique(dim=0, return_inverse=True)
+        for k, columns in enumerate(kinds):
+            own = chosen | donors_seen[:, columns].any(1)
+            yield (kind == k).nonzero()[:, 0], own.nonzero()[:, 0]
 
 
 def _k_means(B: Tensor, seen: Tensor, n_clusters: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
@@ -11,12 +12,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.base import CompleterTags, Fitted, Outcome, TakesBounds, warn_user
+from skmc.base import (
+    CompleterTags,
+    Contribution,
+    Explains,
+    Fitted,
+    Outcome,
+    TakesBounds,
+    by_weight,
+    row_names,
+    warn_user,
+)
 from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
-from skmc.completers.knn.donors import Clusters, knn_values
+from skmc.completers.knn.donors import Clusters, donors_of_cell, knn_values
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.loop import FitTasks
 from skmc.new_rows import RowIndex
@@ -91,6 +102,50 @@ class Neighbors(Fitted):
             )
         return self.scaling.undo(answer.cpu()).numpy()
 
+    def donors(self, row: np.ndarray, j: int, everywhere: bool) -> list[Contribution]:
+        """Find the donors of a missing cell.
+
+        Parameters
+        ----------
+        row : ndarray of shape (1, n_cols)
+            Row of the cell, NaN where a cell is missing.
+        j : int
+            Column of the cell.
+        everywhere : bool
+            As for `predict`.
+
+        Returns
+        -------
+        list of Contribution
+            Amounts are the deviations of the donors from the column's mean, times
+            their weights.
+        """
+        (query,), (seen,) = _tensors(row, self.scaling, self.device)
+        donors, donors_seen = _tensors(self.cells, self.scaling, self.device)
+        searched = torch.arange(len(donors), device=donors.device)
+        if self.clusters is not None:
+            clusters = self.clusters.to(donors.device)
+            needed = torch.ones_like(seen) if everywhere else ~seen
+            parts = query, seen, donors_seen, self.n_neighbors, needed
+            searched = clusters.donors_for(*parts)
+        found = donors_of_cell(
+            query,
+            seen,
+            donors[searched],
+            donors_seen[searched],
+            j,
+            self.n_neighbors,
+            by_distance=self.by_distance,
+        )
+        own = searched[found[0]].tolist()
+        squares, weights = (part.tolist() for part in found[1:])
+        mean, n_cols = float(self.statistics.col_means[j]), row.shape[1]
+        return [
+            Contribution(k, k, w * (cell - mean), cell, w, math.sqrt(n_cols * square))
+            for k, w, square in zip(own, weights, squares, strict=True)
+            for cell in (float(self.cells[k, j]),)
+        ]
+
 
 def _tensors(
     cells: np.ndarray, scaling: Scaling, device: str | torch.device
@@ -106,7 +161,7 @@ def _tensors(
     return values.to(on), seen.to(on)
 
 
-class KNNCompleter(TakesBounds):
+class KNNCompleter(Explains, TakesBounds):
     r"""Average each missing cell over the nearest rows that have its column.
 
     The distance of two rows is computed over the columns that both have observed:
@@ -196,6 +251,11 @@ class KNNCompleter(TakesBounds):
     donors, always the same ones, with a warning. To choose donors, fit to them alone:
     `transform` completes any rows, and those of a Dask collection when it is computed.
 
+    `explain` lists the donors of a cell. The base is the mean :math:`m` of the observed
+    cells of the column, and a donor with the value :math:`x_k` and the weight
+    :math:`w_k` contributes :math:`w_k (x_k - m)`. Distances are those of the formula
+    above, between scaled cells.
+
     References
     ----------
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.
@@ -230,11 +290,13 @@ class KNNCompleter(TakesBounds):
     device: str | torch.device = "auto"
 
     recall_: float = field(init=False)
+    _fitted: Neighbors = field(init=False)
+    _kind = "rows"
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if given.read is not None:
-            return given
+            return replace(given, row_names=row_names(X))
         n_rows = given.data.shape[0]
         cells = given.data.sample(DONORS, seed=0)
         if n_rows > len(cells):
@@ -258,7 +320,18 @@ class KNNCompleter(TakesBounds):
             recall = clusters.recall
         by_distance = self.weights == "distance"
         parts = cells, scaling, self.n_neighbors, by_distance, self.device, clusters
-        return Outcome(Neighbors(given.statistics, *parts), {"recall_": recall})
+        found = {"recall_": recall, "_row_names": given.row_names}
+        return Outcome(Neighbors(given.statistics, *parts), found)
+
+    def _contributions(
+        self, cells: np.ndarray, i: int, j: int
+    ) -> tuple[float, list[Contribution]]:
+        donors = self._fitted.donors(cells[[i]], j, not self.keep_observed)
+        if self.scaling is None:
+            # Where it only prevents an overflow.
+            unit = float(self._fitted.scaling.scale)
+            donors = [d._replace(distance=d.distance * unit) for d in donors]
+        return float(self._priors.col_means[j]), by_weight(donors)
 
     def _values_of_fit(self, given: Given, everywhere: bool) -> np.ndarray:
         return self._model_values(given.matrix, everywhere)
