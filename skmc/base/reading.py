@@ -202,7 +202,7 @@ def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        Another shape, or a weight that is negative, infinite or NaN.
+        Another shape, a weight that is negative, infinite or NaN, or only zeros.
     """
     try:
         found = np.asarray(weights, float)
@@ -220,6 +220,8 @@ def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
             f"sample_weight is {found[row]} at row {row}; weights must be finite and "
             "at least 0."
         )
+    if not found.any():
+        raise ValueError("sample_weight is zero in all rows; give positive weights.")
     return found
 
 

@@ -96,7 +96,7 @@ class Given:
             used = row_weights > 0
             if np.isnan(matrix[used]).all():
                 raise ValueError(
-                    "sample_weight is 0 in all rows with an observed cell; at least "
+                    "sample_weight is zero in all rows with an observed cell; at least "
                     "one must be positive."
                 )
             of_cells = np.repeat(row_weights[used, None], matrix.shape[1], 1)

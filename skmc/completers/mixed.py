@@ -14,7 +14,11 @@ from typing import Annotated, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from skmc.base import BaseCompleter, Estimator, Explanation, Limits, row_names
 from skmc.cells import Container
@@ -240,7 +244,8 @@ default=numpy.nan
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row, >= 0, instead of weights of cells: a row of weight 2
             counts as two equal rows. Nothing is learned from a row of weight 0, but it
-            is completed, as a new row.
+            is completed, as a new row. A completer that takes weights of cells alone
+            gets the weight of the row for each of its cells.
 
         Returns
         -------
@@ -249,7 +254,7 @@ default=numpy.nan
         Raises
         ------
         TypeError
-            The completer takes no ``cell_weight``, or no ``sample_weight``.
+            The completer takes no ``cell_weight``, or no weights at all.
         ValueError
             Weights have another shape, are negative or NaN, or are given for both cells
             and rows.
@@ -283,7 +288,8 @@ default=numpy.nan
                 )
         completer = table.completer_of(completer)
         source, known = Source.of(table, X), {}
-        if rows is not None:
+        of_rows = has_fit_parameter(completer, "sample_weight")
+        if rows is not None and of_rows:
             known["sample_weight"] = rows
         elif weights is not None:
             known["cell_weight"] = matrix_weights(table, weights)
@@ -299,7 +305,8 @@ default=numpy.nan
                 if rows is not None and weights is not None:
                     used = np.flatnonzero(rows)
                     weighed = Source.of(table, safe_indexing(X, used))
-                    weights, known = weights[used], {"sample_weight": rows[used]}
+                    weights = weights[used]
+                    known = {name: own[used] for name, own in known.items()}
                 calibrations = _calibrations_of(
                     again, completer, weighed, weights, known
                 )

@@ -54,6 +54,7 @@ SHARE, PRIOR_CELLS = 0.1, 10  # of cells within the limits that are missing
 
 MOST_SKEWED = 2  # that of the exponential distribution, the limit of a tail
 
+
 @dataclass(frozen=True, eq=False)
 class CensoredCells(Observed):
     """Observed cells, and limits beyond which the missing ones may lie.
@@ -84,7 +85,21 @@ class CensoredCells(Observed):
 
     @classmethod
     def of(cls, data: Observed, limits: Censoring, used: Tensor) -> CensoredCells:
-        """Add the limits of the ``used`` rows to their scaled cells."""
+        """Add the limits of the ``used`` rows to their scaled cells.
+
+        Parameters
+        ----------
+        data : Observed
+            Scaled cells of the rows of the fit.
+        limits : Censoring
+            Limits of all rows alike, or of each row of the input.
+        used : bool Tensor of shape (n_rows,)
+            Rows of the input that the fit has.
+
+        Returns
+        -------
+        CensoredCells
+        """
         if len(limits.low) > 1:
             limits = limits.rows(used)
         limits = limits.at(~data.mask.cpu()).to(data.device)
@@ -131,7 +146,17 @@ class Tilted(Parts):
 
     @classmethod
     def joined(cls, parts: list[Tilted]) -> Tilted:
-        """Join the moments of parts of the rows."""
+        """Join the moments of parts of the rows.
+
+        Parameters
+        ----------
+        parts : list of Tilted
+            Moments of consecutive rows.
+
+        Returns
+        -------
+        Tilted
+        """
         return parts[0].map(lambda *x: torch.cat(x), *parts[1:])
 
 
@@ -152,16 +177,46 @@ class Censoring(Parts):
     share: Tensor
 
     def at(self, missing: Tensor) -> Censoring:
-        """The limits of missing cells alone."""
+        """The limits of missing cells alone.
+
+        Parameters
+        ----------
+        missing : bool Tensor of shape (n_rows, n_cols)
+            True where a cell is missing.
+
+        Returns
+        -------
+        Censoring
+        """
         low = torch.where(missing, self.low, -torch.inf)
         return Censoring(low, torch.where(missing, self.high, torch.inf), self.share)
 
     def of(self, missing: Tensor) -> Tensor:
-        """Which of the missing cells have a limit."""
+        """Which of the missing cells have a limit.
+
+        Parameters
+        ----------
+        missing : bool Tensor of shape (n_rows, n_cols)
+            True where a cell is missing.
+
+        Returns
+        -------
+        bool Tensor of shape (n_rows, n_cols)
+        """
         return missing & (self.low.isfinite() | self.high.isfinite())
 
     def rows(self, rows: Any) -> Censoring:
-        """The limits of some rows."""
+        """The limits of some rows.
+
+        Parameters
+        ----------
+        rows : slice, int array or bool Tensor
+            Rows.
+
+        Returns
+        -------
+        Censoring
+        """
         return Censoring(self.low[rows], self.high[rows], self.share)
 
     def tilt(
@@ -183,9 +238,7 @@ class Censoring(Parts):
         Tilted
         """
         at = self.of(missing)
-        m, v, tau, nu = (
-            x[at] for x in (mean, variance, sites.precision, sites.linear)
-        )
+        m, v, tau, nu = (x[at] for x in (mean, variance, sites.precision, sites.linear))
         cavity = 1 / v - tau
         m_c, v_c = (m / v - nu) / cavity, 1 / cavity
         low, high = self.low[at], self.high[at]
@@ -229,13 +282,27 @@ class Censoring(Parts):
         return torch.where(self.share > 0, found, 0.0)
 
     def log_prior(self, times: Tensor) -> Tensor:
-        """Logarithm of the prior of the shares, and that cells are observed."""
+        """Logarithm of the prior of the shares, and that cells are observed.
+
+        Parameters
+        ----------
+        times : Tensor of shape (n_rows, n_cols)
+            Weights of the observed cells, 0 elsewhere.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
         share = self.share[self.share > 0]
         observed = times.sum(0)[self.share > 0] + PRIOR_CELLS * (1 - SHARE)
         return (PRIOR_CELLS * SHARE * share.log() + observed * (-share).log1p()).sum()
 
     def completed(
-        self, model: Gaussian | FactorGaussian, values: Tensor, seen: Tensor
+        self,
+        model: Gaussian | FactorGaussian,
+        values: Tensor,
+        seen: Tensor,
+        n_sweeps: int = SWEEPS,
     ) -> Tilted:
         """Moments of the missing cells of rows under a fitted model.
 
@@ -247,6 +314,8 @@ class Censoring(Parts):
             Rows.
         seen : bool Tensor of shape (n_rows, n_cols)
             True where observed.
+        n_sweeps : int, default=30
+            Steps of the sites.
 
         Returns
         -------
@@ -254,7 +323,7 @@ class Censoring(Parts):
         """
         zero = torch.zeros_like(values)
         sites, patterns = Sites(zero, zero), Patterns.of_each(seen, zero[:, 0] + 1)
-        for _ in range(SWEEPS):
+        for _ in range(n_sweeps):
             if isinstance(model, FactorGaussian):
                 parts = model.scores(values, seen, sites)
                 pairs = [model.cells(part, sites)[:2] for part in parts]
@@ -267,7 +336,6 @@ class Censoring(Parts):
             found = self.tilt(mean, variance, sites, ~seen)
             sites = found.sites
         return found
-
 
     def drawn(
         self,
@@ -301,7 +369,9 @@ class Censoring(Parts):
         ndarray of shape (k,)
         """
         low, high = (x[rows, col].clamp(least, largest) for x in (self.low, self.high))
-        ends = np.stack([np.full(len(mean), least), low, high, np.full(len(mean), largest)])
+        ends = np.stack(
+            [np.full(len(mean), least), low, high, np.full(len(mean), largest)]
+        )
         with np.errstate(divide="ignore"):
             share = np.log(float(self.share[col]))
         upto = np.cumsum(_masses((ends - mean) / std, share), 0)
@@ -373,8 +443,10 @@ def detection_limits(
 
     Returns
     -------
-    low, high : ndarray of shape (1, n_cols) or (n_rows, n_cols)
-        Limits, infinite where there is none.
+    low : ndarray of shape (1, n_cols) or (n_rows, n_cols)
+        Lower limits, minus infinity where there is none.
+    high : ndarray of the same shape
+        Upper limits.
 
     Raises
     ------
@@ -389,9 +461,7 @@ def detection_limits(
     ):
         if isinstance(given, str):
             if given != word:
-                raise ValueError(
-                    f"{name}={given!r}; pass numbers, {word!r} or None."
-                )
+                raise ValueError(f"{name}={given!r}; pass numbers, {word!r} or None.")
             extreme = np.fmin if word == "min" else np.fmax
             limit = extreme.reduce(seen, 0)
         elif not isinstance(given, Mapping) and np.ndim(given) == 2:  # type: ignore
@@ -405,9 +475,9 @@ def detection_limits(
             row, col = np.argwhere(beyond)[0]
             label = f"column {col}" + (f" ({names[col]!r})" if len(names) else "")
             raise ValueError(
-                f"X has the observed value {cells[row, col]:g} in row {row} of {label}, "
-                f"beyond {name}={limit[col]:g}; correct the limit, or pass a matrix with "
-                "the limit of each missing cell."
+                f"X has the observed value {cells[row, col]:g} in row {row} of "
+                f"{label}, beyond {name}={limit[col]:g}; correct the limit, or pass a "
+                "matrix with the limit of each missing cell."
             )
         found.append(limit[None])
     low, high = np.broadcast_arrays(*found)
@@ -442,16 +512,15 @@ def warn_of_skewness(cells: np.ndarray, censoring: Censoring) -> None:
         )
 
 
-def _of_cells(
-    given: Any, name: str, shape: tuple[int, ...], end: float
-) -> np.ndarray:
+def _of_cells(given: Any, name: str, shape: tuple[int, ...], end: float) -> np.ndarray:
     try:
         limit = np.asarray(given, float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must have numbers: {error}.") from error
     if limit.shape != shape:
         raise ValueError(
-            f"{name} has shape {limit.shape}; a matrix must have the shape of X, {shape}."
+            f"{name} has shape {limit.shape}; a matrix must have the shape of X, "
+            f"{shape}."
         )
     return np.where(np.isnan(limit), end, limit)
 
@@ -484,8 +553,8 @@ class CensoredEM(EM):
 
         p_j = \frac{\sum_i r_{ij} + 1}{\sum_i r_{ij} + n_j + 10}
 
-    with the probabilities :math:`r_{ij}` that missing cells lie within their limits, and
-    the number :math:`n_j` of observed cells.
+    with the probabilities :math:`r_{ij}` that missing cells lie within their limits,
+    and the number :math:`n_j` of observed cells.
 
     References
     ----------

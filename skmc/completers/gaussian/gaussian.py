@@ -74,6 +74,7 @@ STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
 REDRAWS = 5  # of rows outside of bounds
 SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
+START_SWEEPS = 8  # of expectation propagation before it, for cells beyond limits
 MOST_LEVELS = 32  # largest number of values that are treated as ordered levels
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -535,6 +536,10 @@ class GaussianCompleter(
         row = np.where(self._priors.varies, cells[i].astype(float), np.nan)
         fitted = self._fitted
         base, found = terms(fitted.model, fitted.marginals.scaling, row, j)
+        if fitted.censoring is not None:
+            value = float(fitted.rows(cells, everywhere=False)[i, j])
+            rest = value - base - sum(part.amount for part in found)
+            found.append(Contribution("limits of detection", -1, rest))
         return base, by_size(found)
 
     def _drawn_rows(
@@ -837,9 +842,13 @@ def _drawn(
     bounded = low.isfinite() | high.isfinite() | censored[outside]
     precision = torch.linalg.inv(model.covariance)
     x, known = drawn[outside], seen[outside]
-    x = torch.where(known, x, x.clamp(low, high))
     if beyond is not None:
         beyond = beyond.rows(outside)
+        values = torch.where(known, x, 0.0)
+        expected = beyond.completed(model, values, known, START_SWEEPS)
+        noise = torch.from_numpy(rng.standard_normal(x.shape))
+        x = torch.where(known, x, expected.mean + expected.variance.sqrt() * noise)
+    x = torch.where(known, x, x.clamp(low, high))
     for _ in range(SWEEPS):
         for j in bounded.any(0).nonzero()[:, 0].tolist():
             rows = ~known[:, j] & bounded[:, j]
