@@ -398,3 +398,21 @@ def test_interrupting_the_choice_leaves_a_usable_completer(table, monkeypatch):
         completer.fit(np.where(hidden, np.nan, truth))
     assert completer.status_ == "interrupted"
     assert np.isfinite(completer.transform(truth[:3] + 1)).all()
+
+
+def test_levels_that_nothing_predicts_have_their_shares():
+    """Means and draws, also of levels of very different shares."""
+    rng = np.random.RandomState(0)
+    levels = rng.choice([0.0, 1, 2, 5], 2000, p=[0.75, 0.15, 0.06, 0.04])
+    X = np.column_stack([levels, rng.randn(2000), rng.rand(2000) < 0.9])
+    X[:200, 0] = X[200:400, 2] = np.nan
+    completer = GaussianCompleter(1.0, marginals="copula").fit(X)
+    shares = np.nanmean(X, 0)
+    completed = completer.transform(X)
+    assert completed[:200, 0].mean() == pytest.approx(shares[0], rel=0.05)
+    assert completed[200:400, 2].mean() == pytest.approx(shares[2], rel=0.02)
+    draws = completer.sample(X, 20, random_state=0)
+    for level in (0, 1, 2, 5):
+        share = np.nanmean(X[200:, 0] == level)
+        assert (draws[:, :200, 0] == level).mean() == pytest.approx(share, abs=0.02)
+    assert draws[:, 200:400, 2].mean() == pytest.approx(shares[2], abs=0.02)

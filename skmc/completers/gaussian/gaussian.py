@@ -228,7 +228,8 @@ class GaussianCompleter(
     fit to a collection of Dask, all draws have those of the fit.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
-    the paper. So correlations of columns with few levels are too small.
+    the paper. So correlations of columns with few levels are too small. The variance of
+    normal scores within the levels is added to that of a prediction.
 
     `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. Each step is one
     pass over the chunks, whose expected sums are added. The chunks are computed once
@@ -727,7 +728,7 @@ class Conditional(Fitted):
         models = self._posterior(ridge, rng, limits)
         for k, model in zip(range(n_samples), models, strict=False):
             drawn = _drawn(model, scores, seen, rng, limits, beyond)
-            values = self.statistics.fill(cells, self.marginals.undo(drawn).numpy())
+            values = self.statistics.fill(cells, self.marginals.drawn(drawn, rng))
             if bounds is not None:
                 values = self._into(values, cells, bounds, rng)
             found[k] = np.where(np.isnan(cells), values, cells)
@@ -885,6 +886,9 @@ class NormalMarginals:
     def undo(self, z: Tensor) -> Tensor:
         return self.scaling.undo(z)
 
+    def drawn(self, z: Tensor, rng: np.random.RandomState) -> np.ndarray:
+        return self.undo(z).numpy()
+
     def mean(self, m: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return self.undo(torch.from_numpy(m)).numpy()
 
@@ -901,7 +905,10 @@ class CopulaMarginal:
     """The distribution of the observed cells of a column.
 
     Level ``i`` is an interval of normal scores between two edges. Its own score is the
-    conditional mean in this interval, so the scores have mean 0.
+    conditional mean in this interval, so the scores have mean 0, and a variance below
+    1: the variance *within* the levels is what they lack. It is added where scores
+    become ordered levels, which then have their observed shares in a column that
+    nothing predicts.
 
     Parameters
     ----------
@@ -932,6 +939,13 @@ class CopulaMarginal:
     def is_ordinal(self) -> bool:
         return len(self.levels) <= MOST_LEVELS
 
+    @property
+    def within(self) -> float:
+        """Mean variance of normal scores within the levels."""
+        if not self.is_ordinal:
+            return 0.0
+        return float(1 - np.diff(ndtr(self.edges)) @ np.square(self.centres))
+
     def scores(self, x: np.ndarray) -> np.ndarray:
         return np.interp(x, self.levels, self.centres)
 
@@ -961,7 +975,7 @@ class CopulaMarginal:
         self, m: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the values of normal scores."""
-        s = np.sqrt(variance)[:, None]
+        s = np.sqrt(variance + self.within)[:, None]
         if self.is_ordinal:
             below = ndtr((self.edges - m[:, None]) / np.maximum(s, 1e-12))
             values, weights = self.levels, np.diff(below)
@@ -997,8 +1011,11 @@ class CopulaMarginals:
     def scores(self, cells: np.ndarray) -> np.ndarray:
         return self._each(CopulaMarginal.scores, cells)
 
-    def undo(self, z: Tensor) -> Tensor:
-        return torch.from_numpy(self._each(CopulaMarginal.quantiles, z.numpy()))
+    def drawn(self, z: Tensor, rng: np.random.RandomState) -> np.ndarray:
+        """The values of drawn scores, within whose levels normal scores vary."""
+        deviations = [column.within**0.5 for column in self.columns]
+        noise = rng.standard_normal(z.shape) * deviations
+        return self._each(CopulaMarginal.quantiles, z.numpy() + noise)
 
     def limits(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Scores of bounds, (2, n_cols)."""
