@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from common import Results, run
 from scipy import stats
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 
 from skmc import GaussianCompleter, KNNCompleter, SVDCompleter
 from skmc.datasets import load_expression
@@ -42,7 +42,6 @@ TABLES = {
     "made, few columns": lambda seed: intensities(seed)[:, :6],
     "breast cancer": lambda seed: np.log2(load_breast_cancer().data[:200, :10] + 1e-3),
     "wine": lambda seed: np.log2(load_wine().data),
-    "diabetes, blood": lambda seed: load_diabetes().data[:200, 4:],
     "yeast": lambda seed: genes("yeast_spellman1998"),
     "Khan": lambda seed: genes("khan_srbct_missing"),
 }

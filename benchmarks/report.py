@@ -164,6 +164,28 @@ def draws(results: Results) -> None:
     )
 
 
+def surveys(results: Results) -> None:
+    found = {}
+    for measure in ("error", "means"):
+        rows = results("surveys", "surveys", measure)
+        values = rows.pivot_table(index="data", columns="method", values="value")
+        values = values.div(values["IterativeImputer"], axis=0)
+        found[measure] = values.apply(geometric)
+    found["seconds"] = rows.groupby("method")["seconds"].median()
+    show("Weights of rows", pd.DataFrame(found).sort_values("error"), "{:.2f}")
+
+
+def detection(results: Results) -> None:
+    real = ["Khan", "breast cancer", "wine", "yeast"]
+    for title, keep in (("made", False), ("real", True)):
+        rows = results("detection", "detection", "error")
+        rows = rows[rows["data"].isin(real) == keep]
+        values = rows.pivot_table(index="method", columns="mask", values="value")
+        order = ["0% below", "50% below", "100% below"]
+        values = values[order].sort_values("50% below")
+        show(f"Values below a limit, {title} tables", values, "{:.2f}")
+
+
 def missing_patterns(results: Results) -> None:
     rows = results("tables", "patterns", "rmse")
     values = rows.pivot_table(index=["mask", "data"], columns="method", values="value")
@@ -281,7 +303,9 @@ def growth(results: Results) -> None:
 def main(arguments: list[str]) -> None:
     releases = sorted((HERE / "results").iterdir())
     results = Results(Path(arguments[0]) if arguments else releases[-1])
-    for part in (tables, error_over_time, draws, missing_patterns, models, pictures):
+    for part in (tables, error_over_time, draws, surveys, detection):
+        part(results)
+    for part in (missing_patterns, models, pictures):
         part(results)
     for part in (ratings, series_and_panels, drugs, growth):
         part(results)

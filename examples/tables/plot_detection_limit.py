@@ -47,7 +47,7 @@ completions = {
 # Differences between the groups
 # ------------------------------
 # Without limits, low values are completed as average ones and differences shrink. Half
-# of the minimum is as wrong for each protein that lies far below its limit, or was lost.
+# of the minimum is wrong for proteins far below their limit, and for lost ones.
 figure, axes = plt.subplots(
     1, 3, figsize=(9, 3.4), sharex=True, sharey=True, layout="constrained"
 )

@@ -322,7 +322,8 @@ def test_scores_are_means_over_the_levels():
     top = scores[scores > column.edges[2]]
     assert column.centres[2] == pytest.approx(top.mean(), abs=0.01)
     # Without knowledge of a row: the observed mean and deviation.
-    mean, std = column.moments(np.zeros(1), np.ones(1))
+    variance = np.square(column.centres) @ [0.5, 0.2, 0.3]
+    mean, std = column.moments(np.zeros(1), np.array([variance]))
     assert mean == pytest.approx(3.2)
     assert std == pytest.approx(np.repeat([3.0, 1.0, 7.0], [2, 5, 3]).std())
 
