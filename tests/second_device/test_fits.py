@@ -69,6 +69,8 @@ SETTINGS = [(cls, {}) for cls in COMPLETERS if "device" in cls().get_params()] +
     (FactorizationCompleter, {"alpha": 1.0, "lambda_ridge": 0.1, "rank": 2}),
     (FactorizationCompleter, {"biases": "both", "rank": 2}),
     (GaussianCompleter, {"rank": 2}),
+    (GaussianCompleter, {"lower_limit": "min", "rank": 2}),
+    (GaussianCompleter, {"upper_limit": "max", "rank": None}),
     (KNNCompleter, {"weights": "distance"}),
     (NCARLCompleter, {"lambda_noise": 0.1}),
     (NSRCompleter, {"batch_size": 8}),
@@ -128,6 +130,12 @@ def sparse(new, X):
 def weights(new, X):
     of_cells = np.random.RandomState(1).uniform(0.5, 2, X.shape)
     completer = new(solver="apgl", weighted=False).fit(X, cell_weight=of_cells)
+    yield completer.transform(X)
+    yield completer.transform(X[:5] + 0.1)
+
+
+def row_weights(new, X):
+    completer = new().fit(X, sample_weight=np.arange(len(X)) % 3)
     yield completer.transform(X)
     yield completer.transform(X[:5] + 0.1)
 
@@ -294,6 +302,7 @@ WAYS = {  # and which classes have them
     odd_matrices: every,
     stored: every,
     weights: takes("cell_weight"),
+    row_weights: takes("sample_weight"),
     graphs: takes("row_graph"),
     features: lambda cls: takes("row_features")(cls) and cls is not AutoCompleter,
     partial_fit: can("partial_fit"),

@@ -50,9 +50,7 @@ from skmc.linalg import Parts, truncated_normal
 DAMPING = 0.5  # of the steps of the sites
 SWEEPS = 30  # over the sites of rows under a fitted model
 SHARE, PRIOR_CELLS = 0.1, 10  # of cells within the limits that are missing
-
-
-MOST_SKEWED = 2  # that of the exponential distribution, the limit of a tail
+MOST_SKEWED = 2  # skewness of the exponential distribution, the limit of a tail
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +77,7 @@ class CensoredCells(Observed):
 
     def to(self, *args: Any) -> Observed:
         found = super().to(*args)
-        device = found.values.device
-        limits = {name: getattr(self, name).to(device) for name in LIMITS}
-        return replace(found, **limits)
+        return replace(found, **vars(self.censoring.to(found.device)))
 
     @classmethod
     def of(cls, data: Observed, limits: Censoring, used: Tensor) -> CensoredCells:
@@ -117,9 +113,6 @@ class CensoredCells(Observed):
     def censoring(self) -> Censoring:
         """The limits of these cells."""
         return Censoring(self.low, self.high, self.share)
-
-
-LIMITS = "low", "high", "share"
 
 
 @dataclass(frozen=True, eq=False)
