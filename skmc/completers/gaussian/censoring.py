@@ -50,6 +50,8 @@ from skmc.linalg import Parts, truncated_normal
 DAMPING = 0.5  # of the steps of the sites
 SWEEPS = 30  # over the sites of rows under a fitted model
 SHARE, PRIOR_CELLS = 0.1, 10  # of cells within the limits that are missing
+FAR = -25.0  # deviations; series replace differences of nearly equal numbers there
+TINY_MASS = 1e-12  # of an interval
 MOST_SKEWED = 2  # skewness of the exponential distribution, the limit of a tail
 
 
@@ -397,19 +399,59 @@ def _tilted(
     a, b = (low - mean) / std, (high - mean) / std
     below, above = torch.special.log_ndtr(a), torch.special.log_ndtr(-b)
     inside = (1 - below.exp() - above.exp()).clamp_min(0)
-    within = (share * inside).log()
-    total = torch.stack([below, above, within]).logsumexp(0)
-    step = 1 - share
+    logs = torch.stack([below, share.log() + inside.log(), above])
+    total = logs.logsumexp(0)
+    parts = (logs - total).exp()
+    firsts, spreads = (
+        torch.stack(x) for x in zip(_below(a), _between(a, b), _above(b), strict=True)
+    )
+    first = (parts * firsts).sum(0)
+    spread = (parts * (spreads + (firsts - first).square())).sum(0)
+    return mean + std * first, variance * spread, parts[1], total
 
-    def density(x: Tensor) -> Tensor:
-        return (-x.square() / 2 - math.log(2 * math.pi) / 2 - total).exp()
 
-    fa, fb = density(a), density(b)
-    first = step * (fb - fa)
-    finite = [torch.where(x.isfinite(), x, 0.0) for x in (a, b)]
-    second = 1 + step * (finite[1] * fb - finite[0] * fa)
-    spread = (second - first.square()).clamp_min(torch.finfo(mean.dtype).eps)
-    return mean + std * first, variance * spread, (within - total).exp(), total
+def _below(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of a standard normal number that is below ``a``.
+
+    They are 0 and 1 where ``a`` is infinite.
+    """
+    far = a < FAR
+    x = torch.where(far | a.isinf(), 0.0, a)
+    h = _density(x) / torch.special.log_ndtr(x).exp()  # ndtr is not exact in the tail
+    near = -h, 1 - x * h - h.square()
+    y = torch.where(far & a.isfinite(), a, FAR)
+    tail = y + 1 / y - 2 / y**3, 1 / y**2 - 6 / y**4
+    mean, variance = (
+        torch.where(far, t, n) for t, n in zip(tail, near, strict=True)
+    )
+    return torch.where(a.isinf(), 0.0, mean), torch.where(a.isinf(), 1.0, variance)
+
+
+def _above(b: Tensor) -> tuple[Tensor, Tensor]:
+    mean, variance = _below(-b)
+    return -mean, variance
+
+
+def _between(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of a standard normal number between ``a`` and ``b``."""
+    one_sided = _below(b), _above(a)
+    x, y = (torch.where(z.isfinite(), z, 0.0) for z in (a, b))
+    low, high = torch.special.log_ndtr(a), torch.special.log_ndtr(b)
+    mass = high.exp() - low.exp()
+    fa, fb = _density(a), _density(b)
+    some = mass > TINY_MASS
+    mass = torch.where(some, mass, 1.0)
+    nearest = torch.where(b < 0, y, x)  # of the interval to the mean
+    mean = torch.where(some, (fa - fb) / mass, nearest)
+    variance = 1 + (x * fa - y * fb) / mass - mean.square()
+    variance = torch.where(some, variance.clamp_min(TINY_MASS), 0.0)
+    for infinite, (m, v) in zip((a.isinf(), b.isinf()), one_sided, strict=True):
+        mean, variance = torch.where(infinite, m, mean), torch.where(infinite, v, variance)
+    return mean, variance
+
+
+def _density(x: Tensor) -> Tensor:
+    return (-x.square() / 2).exp() / math.sqrt(2 * math.pi)
 
 
 def detection_limits(
@@ -580,12 +622,13 @@ class CensoredEM(EM):
         assert expected.variances is not None
         variance = torch.where(data.mask, 1.0, expected.variances)
         found = censoring.tilt(mean, variance, sites, ~data.mask)
-        scatter = expected.scatter.clone()
-        scatter.diagonal().add_(weights @ (found.variance - variance))
+        # Sites of precision 0 leave out a part of the variance.
+        wider = (found.variance - variance).clamp_min(0)
+        scatter = expected.scatter + (weights @ wider).diag()
         times = data.times.double()
         likelihood = expected.log_likelihood + weights @ found.log_factor
         likelihood = likelihood + censoring.log_prior(times)
-        expected = Expected(found.mean - model.mean, scatter, likelihood)
+        expected = Expected(expected.deviations, scatter, likelihood)
         return CensoredEMState(
             **vars(self._state(data, model, patterns, expected)),
             sites=found.sites,
@@ -643,13 +686,14 @@ class CensoredFactorEM(FactorEM):
                 mean, variance, sites.rows(rows), missing[rows]
             )
             every.append(own)
-            x = torch.where(data.mask[rows], values[rows], own.mean)
+            x = torch.where(data.mask[rows], values[rows], mean)
             sums.add(part, times[rows], x)
             # The cells with a limit covary with the factors, and have a variance.
             times_at = times[rows] * at[rows]
             along = torch.einsum("krs,js->kjr", part.covariance, model.loadings)
             sums.cross[:, :-1] += ((times_at * slope)[..., None] * along).sum(0)
-            sums.squares.add_((times_at * own.variance).sum(0))
+            spread = torch.maximum(own.variance, variance)
+            sums.squares.add_((times_at * spread).sum(0))
             likelihood = likelihood + weights[rows] @ part.log_likelihood
         found = Tilted.joined(every)
         likelihood = likelihood + weights @ found.log_factor

@@ -397,10 +397,10 @@ class GaussianCompleter(
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
         if isinstance(data, CensoredCells) and self.rank == "auto":
-            ridge = 1.0 if ridge == "auto" else ridge
-            rank, start = self._follow_ranks(ridge, data, trials)
-        elif ridge == "auto":
-            ridge, start = self._follow_path(rank, trials)
+            first = 1.0 if ridge == "auto" else ridge
+            rank, start = self._follow_ranks(first, data, trials)
+        if ridge == "auto":
+            ridge, start = self._follow_path(rank, trials, start)
         return Choice({"lambda_ridge": ridge, "rank": rank}, start)
 
     def _follow_ranks(
@@ -424,13 +424,19 @@ class GaussianCompleter(
                     best, lowest = (rank, trial.outputs["model"]), error
         return best
 
-    def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
-        """Find the best weight on held-out cells, and the solution there."""
-        best, model, lowest = (1.0, None), None, math.inf
+    def _follow_path(
+        self, rank: int | None, trials: Trials, start: Any = None
+    ) -> tuple[float, Any]:
+        """Find the best weight on held-out cells, and the solution there.
+
+        The path begins at the weight 1 if there is a solution for it.
+        """
+        best, model, lowest = (1.0, start), start, math.inf
+        ridges = RIDGES if start is None else [r for r in RIDGES if r <= 1]
         with trials.interruptible():
             if trials.cells[1] is None:
                 return best
-            for ridge in RIDGES:
+            for ridge in ridges:
                 solver = _em(trials.cells[0], ridge, rank, model)
                 trial = trials.run(solver, max_iter=TRIAL_STEPS)
                 model, error = trial.outputs["model"], trials.error(trial)
