@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ from skmc.linalg import Parts, truncated_normal
 
 DAMPING = 0.5  # of the steps of the sites
 SWEEPS = 30  # over the sites of rows under a fitted model
-SHARE, PRIOR_CELLS = 0.1, 10  # of cells within the limits that are missing
+PRIOR_CELLS = 10  # cells of each column, of which its share is missing
 FAR = -25.0  # deviations; series replace differences of nearly equal numbers there
 TINY_MASS = 1e-12  # of an interval
 MOST_SKEWED = 2  # skewness of the exponential distribution, the limit of a tail
@@ -64,22 +64,24 @@ class CensoredCells(Observed):
     low, high : float64 Tensor of shape (n_rows, n_cols)
         Limits of the missing cells, infinite where there is none.
     share : float64 Tensor of shape (n_cols,)
-        Probability that a cell within its limits is missing, at first; 0 stays 0.
+        Probability that a cell within its limits is missing, at first and on average
+        under its prior.
     """
 
     low: Tensor
     high: Tensor
     share: Tensor
 
-    def first_rows(self, n: int) -> Observed:
+    def first_rows(self, n: int) -> CensoredCells:
         if not self.mask[:n].any():
             return self
-        found = super().first_rows(n)
-        return replace(found, low=self.low[:n], high=self.high[:n])  # type: ignore
+        found = cast(CensoredCells, super().first_rows(n))
+        return replace(found, low=self.low[:n], high=self.high[:n])
 
-    def to(self, *args: Any) -> Observed:
-        found = super().to(*args)
-        return replace(found, **vars(self.censoring.to(found.device)))
+    def to(self, *args: Any) -> CensoredCells:
+        found = cast(CensoredCells, super().to(*args))
+        limits = self.censoring.to(found.device)
+        return replace(found, low=limits.low, high=limits.high, share=limits.share)
 
     @classmethod
     def of(cls, data: Observed, limits: Censoring, used: Tensor) -> CensoredCells:
@@ -114,7 +116,7 @@ class CensoredCells(Observed):
     @property
     def censoring(self) -> Censoring:
         """The limits of these cells."""
-        return Censoring(self.low, self.high, self.share)
+        return Censoring(self.low, self.high, self.share, self.share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +167,14 @@ class Censoring(Parts):
         Limits, infinite where there is none.
     share : float64 Tensor of shape (n_cols,)
         Probability that a cell within its limits is missing.
+    prior : float64 Tensor of shape (n_cols,)
+        Mean of this probability under its prior. 0 if no such cell is missing.
     """
 
     low: Tensor
     high: Tensor
     share: Tensor
+    prior: Tensor
 
     def at(self, missing: Tensor) -> Censoring:
         """The limits of missing cells alone.
@@ -184,7 +189,8 @@ class Censoring(Parts):
         Censoring
         """
         low = torch.where(missing, self.low, -torch.inf)
-        return Censoring(low, torch.where(missing, self.high, torch.inf), self.share)
+        high = torch.where(missing, self.high, torch.inf)
+        return replace(self, low=low, high=high)
 
     def of(self, missing: Tensor) -> Tensor:
         """Which of the missing cells have a limit.
@@ -212,7 +218,7 @@ class Censoring(Parts):
         -------
         Censoring
         """
-        return Censoring(self.low[rows], self.high[rows], self.share)
+        return replace(self, low=self.low[rows], high=self.high[rows])
 
     def tilt(
         self, mean: Tensor, variance: Tensor, sites: Sites, missing: Tensor
@@ -272,9 +278,9 @@ class Censoring(Parts):
         -------
         Tensor of shape (n_cols,)
         """
-        missing = weights @ within + PRIOR_CELLS * SHARE
-        found = missing / (missing + times.sum(0) + PRIOR_CELLS * (1 - SHARE))
-        return torch.where(self.share > 0, found, 0.0)
+        missing = weights @ within + PRIOR_CELLS * self.prior
+        observed = times.sum(0) + PRIOR_CELLS * (1 - self.prior)
+        return torch.where(self.prior > 0, missing / (missing + observed), 0.0)
 
     def log_prior(self, times: Tensor) -> Tensor:
         """Logarithm of the prior of the shares, and that cells are observed.
@@ -288,9 +294,10 @@ class Censoring(Parts):
         -------
         Tensor of shape ()
         """
-        share = self.share[self.share > 0]
-        observed = times.sum(0)[self.share > 0] + PRIOR_CELLS * (1 - SHARE)
-        return (PRIOR_CELLS * SHARE * share.log() + observed * (-share).log1p()).sum()
+        used = self.prior > 0
+        share, missing = self.share[used], PRIOR_CELLS * self.prior[used]
+        observed = (times.sum(0) + PRIOR_CELLS)[used] - missing
+        return (missing * share.log() + observed * (-share).log1p()).sum()
 
     def completed(
         self,
@@ -421,9 +428,7 @@ def _below(a: Tensor) -> tuple[Tensor, Tensor]:
     near = -h, 1 - x * h - h.square()
     y = torch.where(far & a.isfinite(), a, FAR)
     tail = y + 1 / y - 2 / y**3, 1 / y**2 - 6 / y**4
-    mean, variance = (
-        torch.where(far, t, n) for t, n in zip(tail, near, strict=True)
-    )
+    mean, variance = (torch.where(far, t, n) for t, n in zip(tail, near, strict=True))
     return torch.where(a.isinf(), 0.0, mean), torch.where(a.isinf(), 1.0, variance)
 
 
@@ -446,7 +451,10 @@ def _between(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     variance = 1 + (x * fa - y * fb) / mass - mean.square()
     variance = torch.where(some, variance.clamp_min(TINY_MASS), 0.0)
     for infinite, (m, v) in zip((a.isinf(), b.isinf()), one_sided, strict=True):
-        mean, variance = torch.where(infinite, m, mean), torch.where(infinite, v, variance)
+        mean, variance = (
+            torch.where(infinite, m, mean),
+            torch.where(infinite, v, variance),
+        )
     return mean, variance
 
 
@@ -580,16 +588,16 @@ class CensoredEM(EM):
     r"""`EM` where missing cells may lie beyond limits.
 
     The objective has the logarithm of the factors :math:`t` in addition, as expectation
-    propagation approximates it, and that of the prior of the shares ``p``, as of ten
-    further cells of each column within its limits, of which one is missing. Each step
+    propagation approximates it, and that of the prior of the shares ``p``. Each step
     also improves the sites, and sets
 
     .. math::
 
-        p_j = \frac{\sum_i r_{ij} + 1}{\sum_i r_{ij} + n_j + 10}
+        p_j = \frac{\sum_i r_{ij} + 10 f_j}{\sum_i r_{ij} + n_j + 10}
 
-    with the probabilities :math:`r_{ij}` that missing cells lie within their limits,
-    and the number :math:`n_j` of observed cells.
+    with the share :math:`f_j` of the column that is missing, the probabilities
+    :math:`r_{ij}` that missing cells lie within their limits, and the number
+    :math:`n_j` of observed cells.
 
     References
     ----------

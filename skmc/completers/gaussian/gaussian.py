@@ -40,7 +40,6 @@ from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian.censoring import (
-    SHARE,
     CensoredCells,
     CensoredEM,
     CensoredFactorEM,
@@ -252,9 +251,9 @@ class GaussianCompleter(
     the rows, see `skmc.completers.gaussian.censoring.CensoredEM`. Means, deviations and
     draws are those of the cells under this likelihood: with "all" they are beyond the
     limits, and with "some" they mix both cases. Limits cut normal distributions, so
-    take logarithms of amounts and intensities first. With limits,
-    ``lambda_ridge="auto"`` is 1, `partial_fit` takes steps over all rows, and the
-    values of observed cells in ``reconstruction_`` ignore the limits.
+    take logarithms of amounts and intensities first. With limits, ``rank="auto"`` comes
+    first, and the path of ``lambda_ridge`` begins at 1; `partial_fit` takes steps over
+    all rows; and the values of observed cells in ``reconstruction_`` ignore the limits.
 
     `explain` gives the terms of the conditional expectation. The base is the mean
     :math:`\mu_j` of the column, and another column :math:`k` of the row contributes
@@ -370,11 +369,12 @@ class GaussianCompleter(
             raise ValueError(
                 "lower_limit and upper_limit need cells in memory; pass an array."
             )
+        used = given.weights_of_rows > 0
         limits = detection_limits(
             self.lower_limit,
             self.upper_limit,
             given.matrix,
-            given.weights_of_rows > 0,
+            used,
             getattr(self, "feature_names_in_", ()),
         )
         scores = [torch.from_numpy(given.scaling.scores(limit)) for limit in limits]
@@ -383,10 +383,15 @@ class GaussianCompleter(
             torch.where(varies, score, end)
             for score, end in zip(scores, (-math.inf, math.inf), strict=True)
         )
-        share = torch.full((low.shape[1],), SHARE if self.censored == "some" else 0.0)
-        found = Censoring(low, high, share.double())
         missing = torch.from_numpy(np.isnan(given.matrix))
-        return found if found.of(missing).any() else None
+        limited = (missing & (low.isfinite() | high.isfinite())).any(0)
+        if not limited.any():
+            return None
+        share = torch.zeros(len(limited), dtype=torch.float64)
+        if self.censored == "some":
+            weights = torch.from_numpy(given.weights_of_rows)
+            share[limited] = (weights @ missing.double())[limited] / weights.sum()
+        return Censoring(low, high, share, share)
 
     def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
