@@ -275,9 +275,9 @@ class BaseCompleter(Estimator):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
@@ -412,8 +412,8 @@ class BaseCompleter(Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The completion in the float dtype of ``X``; a DataFrame under
-            ``set_output``. Observed cells are unchanged unless
+            The completion in the float dtype of ``X``, with the labels of ``X`` if it
+            is a DataArray; a DataFrame under ``set_output``. Observed cells are unchanged unless
             ``keep_observed=False``. Rows equal to a row of the fitted matrix (values
             and mask) get that row's completion; every other row is completed by itself.
             Rows without an observed cell are filled with the column means, columns
