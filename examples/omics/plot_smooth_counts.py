@@ -3,8 +3,9 @@ How much to smooth counts, and what not to test then
 ====================================================
 
 Most zeros of single-cell counts are not missing, and a completion smooths the counts
-instead: it replaces them by the expected ones of a model. `CountSplit` chooses how much,
-without the truth. But genes that have nothing to do with each other become correlated.
+instead: it replaces them by the expected ones of a model. `CountSplit` chooses how
+much, without the truth. But genes that have nothing to do with each other become
+correlated.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +17,8 @@ from skmc.model_selection import CountSplit, compare
 # %%
 # Counts of four programs
 # -----------------------
-# In 300 cells, four programs determine the expected counts of 100 genes. Fifty more genes
-# have the same expected count in all cells.
+# In 300 cells, four programs determine the expected counts of 100 genes. Fifty more
+# genes have the same expected count in all cells.
 rng = np.random.RandomState(0)
 programs = rng.gamma(0.5, 2, (300, 4)) @ rng.gamma(0.5, 1, (4, 100))
 expected = np.hstack([programs, np.tile(rng.gamma(2, 2, 50), (300, 1))])
@@ -27,9 +28,9 @@ print(f"{(counts == 0).mean():.0%} of the counts are zeros")
 # %%
 # Molecules held out
 # ------------------
-# `CountSplit` holds out a fifth of the molecules of each count. The rank with the lowest
-# error on them is also the one that is nearest to the expected counts, which only a
-# simulation knows.
+# `CountSplit` holds out a fifth of the molecules of each count. The rank with the
+# lowest error on them is also the one that is nearest to the expected counts, which
+# only a simulation knows.
 ranks = [1, 2, 3, 4, 6, 10, 20, 40]
 table = compare(
     {rank: SVDCompleter(rank) for rank in ranks},
