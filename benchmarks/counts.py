@@ -5,17 +5,19 @@ or from a path; 50 more genes have the same relative level in all cells. Sizes o
 vary. Counts are Poisson's, or vary more ("overdispersed"). "error" is the root mean
 squared error of the square roots of the expected counts, divided by that of the counts
 themselves; square roots give genes of all levels a similar weight. "false" is the share
-of the pairs of the 50 genes whose correlation is above .5 after division by the sizes of
-the cells; in the expected counts it is 0.
+of the pairs of the 50 genes whose correlation is above .5 in absolute value, after
+division by the true sizes of the cells. It is 0 for the expected counts, which do not
+vary then.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from common import Results, optional, run
+from common import Results, run
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import KNNImputer
 from sklearn.model_selection import GridSearchCV
@@ -38,8 +40,8 @@ def levels(name: str, rng: np.random.RandomState) -> np.ndarray:
     return rng.gamma(2, 4, N_GENES) * np.exp(-np.square((time - peaks) / 0.15))
 
 
-def simulated(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Counts, and the expected ones."""
+def simulated(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts, the expected ones, and sizes of the cells."""
     rng = np.random.RandomState(seed)
     equal = np.tile(rng.gamma(2, 1, N_EQUAL), (N_CELLS, 1))
     size = np.exp(0.4 * rng.randn(N_CELLS, 1))
@@ -47,7 +49,7 @@ def simulated(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     means = expected
     if name.endswith("overdispersed"):
         means = expected * rng.gamma(3, 1 / 3, expected.shape)
-    return rng.poisson(means).astype(float), expected
+    return rng.poisson(means).astype(float), expected, size
 
 
 def chosen(completer: Any, counts: np.ndarray) -> np.ndarray:
@@ -70,7 +72,7 @@ def by_magic(counts: np.ndarray) -> np.ndarray:
     """As its guide says: on square roots of counts of equal sizes."""
     size = counts.sum(1, keepdims=True) / np.median(counts.sum(1))
     size = np.maximum(size, 1e-9)
-    magic = optional("magic").MAGIC(random_state=0, n_jobs=1, verbose=0)
+    magic = importlib.import_module("magic").MAGIC(random_state=0, n_jobs=1, verbose=0)
     return size * np.square(magic.fit_transform(np.sqrt(counts / size)))
 
 
@@ -92,10 +94,9 @@ METHODS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def smoothed(name: str, method: str, seed: int) -> dict[str, Any]:
-    counts, expected = simulated(name, seed)
+    counts, expected, size = simulated(name, seed)
     found = np.maximum(METHODS[method](counts), 0)
     errors = [np.square(np.sqrt(X) - np.sqrt(expected)).mean() for X in (found, counts)]
-    size = np.maximum(counts.sum(1, keepdims=True), 1)
     equal = (found / size)[:, N_GENES:]
     with np.errstate(invalid="ignore"):  # a gene that became constant
         correlations = np.nan_to_num(np.corrcoef(equal.T))
