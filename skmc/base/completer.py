@@ -412,13 +412,13 @@ class BaseCompleter(Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The completion in the float dtype of ``X``, with the labels of ``X`` if it
-            is a DataArray; a DataFrame under ``set_output``. Observed cells are unchanged
-            unless ``keep_observed=False``. Rows equal to a row of the fitted matrix
-            (values and mask) get that row's completion; every other row is completed by
-            itself. Rows without an observed cell are filled with the column means,
-            columns without one with the row means. In the fitted matrix, completers of
-            pictures complete them like other holes.
+            The completion in the float dtype of ``X``; a DataArray with the labels of
+            ``X`` for a DataArray, and a DataFrame under ``set_output``. Observed cells
+            are unchanged unless ``keep_observed=False``. Rows equal to a row of the
+            fitted matrix (values and mask) get that row's completion; every other row
+            is completed by itself. Rows without an observed cell are filled with the
+            column means, columns without one with the row means. In the fitted matrix,
+            completers of pictures complete them like other holes.
         """
         check_is_fitted(self)
         if is_lazy(X):

@@ -260,11 +260,11 @@ class TakesFeatures(BaseCompleter):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The completion in the float dtype of ``X``, with the labels of ``X`` if it
-            is a DataArray; a DataFrame under ``set_output``. Observed cells are unchanged
-            unless ``keep_observed=False``. Rows without an observed cell are completed
-            from their features if the fit had features or a graph of rows, and are
-            filled with the column means otherwise.
+            The completion in the float dtype of ``X``; a DataArray with the labels of
+            ``X`` for a DataArray, and a DataFrame under ``set_output``. Observed cells
+            are unchanged unless ``keep_observed=False``. Rows without an observed cell
+            are completed from their features if the fit had features or a graph of
+            rows, and are filled with the column means otherwise.
         """
         if row_features is None:
             return super().transform(X)
