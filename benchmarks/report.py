@@ -186,6 +186,14 @@ def detection(results: Results) -> None:
         show(f"Values below a limit, {title} tables", values, "{:.2f}")
 
 
+def counts(results: Results) -> None:
+    for title, measure in (("error", "error"), ("false correlations", "false")):
+        rows = results("counts", "counts", measure)
+        values = rows.pivot_table(index="method", columns="data", values="value")
+        values["seconds"] = rows.groupby("method")["seconds"].median()
+        show(f"Smoothed counts, {title}", values, "{:.2f}")
+
+
 def missing_patterns(results: Results) -> None:
     rows = results("tables", "patterns", "rmse")
     values = rows.pivot_table(index=["mask", "data"], columns="method", values="value")
@@ -303,7 +311,7 @@ def growth(results: Results) -> None:
 def main(arguments: list[str]) -> None:
     releases = sorted((HERE / "results").iterdir())
     results = Results(Path(arguments[0]) if arguments else releases[-1])
-    for part in (tables, error_over_time, draws, surveys, detection):
+    for part in (tables, error_over_time, draws, surveys, detection, counts):
         part(results)
     for part in (missing_patterns, models, pictures):
         part(results)

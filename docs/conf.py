@@ -81,6 +81,7 @@ sphinx_gallery_conf = {
             "pictures",
             "ratings",
             "series_panels",
+            "omics",
             "uncertainty",
             "extending",
         )

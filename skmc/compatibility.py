@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sklearn
 from sklearn import base, utils
-from sklearn.utils import _param_validation, metaestimators
+from sklearn.utils import _param_validation, _set_output, metaestimators
 
 HasMethods = _param_validation.HasMethods
 Interval = _param_validation.Interval
@@ -28,6 +28,23 @@ safe_split = metaestimators._safe_split
 
 DOCUMENTATION = "https://example.org/skmc/docs"
 CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
+
+
+def has_set_output(estimator: Any) -> bool:
+    """Whether the user has chosen the container of results by ``set_output``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Transformer.
+
+    Returns
+    -------
+    bool
+    """
+    return bool(
+        _set_output._get_output_config("transform", estimator)["dense"] != "default"
+    )
 
 
 class _NoContext:

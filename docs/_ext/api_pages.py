@@ -19,6 +19,7 @@ PARTS = {
         "skmc.model_selection",
         "skmc.pictures",
         "skmc.uncertainty",
+        "skmc.omics",
         "skmc.panel",
         "skmc.plot",
         "skmc.persistence",

@@ -58,6 +58,8 @@ from skmc.cells import (
     SparseObserved,
     StoredEntries,
     check_positions,
+    frame_of_layer,
+    is_anndata,
     sparse_cells,
     to_cells,
 )
@@ -273,9 +275,9 @@ class BaseCompleter(Estimator):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
@@ -410,13 +412,13 @@ class BaseCompleter(Estimator):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The completion in the float dtype of ``X``; a DataFrame under
-            ``set_output``. Observed cells are unchanged unless
-            ``keep_observed=False``. Rows equal to a row of the fitted matrix (values
-            and mask) get that row's completion; every other row is completed by itself.
-            Rows without an observed cell are filled with the column means, columns
-            without one with the row means. In the fitted matrix, completers of pictures
-            complete them like other holes.
+            The completion in the float dtype of ``X``; a DataArray with the labels of
+            ``X`` for a DataArray, and a DataFrame under ``set_output``. Observed cells
+            are unchanged unless ``keep_observed=False``. Rows equal to a row of the
+            fitted matrix (values and mask) get that row's completion; every other row
+            is completed by itself. Rows without an observed cell are filled with the
+            column means, columns without one with the row means. In the fitted matrix,
+            completers of pictures complete them like other holes.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -507,13 +509,18 @@ class BaseCompleter(Estimator):
         if isinstance(X, Entries):
             shape = X.matrix_shape
             place = np.ravel_multi_index((X.rows, X.cols), shape)
-            # A slice may contain a cell twice.
-            first = np.zeros(len(X), bool)
-            first[np.unique(place, return_index=True)[1]] = True
-            cells: Entries = X[first & (X.values != self.missing_values)]
+            # A slice may contain a cell twice; the last one is used.
+            last = np.zeros(len(X), bool)
+            last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
+            cells: Entries = X[last & (X.values != self.missing_values)]
         elif sp.issparse(X):
             triplets = sparse_cells(X, missing_values=self.missing_values)
             cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
+        elif is_anndata(X) and self.missing_values == 0 and sp.issparse(X.X):
+            # Cells that are not stored are zeros, and zeros are missing.
+            validate_data(self, frame_of_layer(X[:0]), skip_check_array=True)
+            triplets = sparse_cells(X.X, missing_values=0)
+            return Entries.from_triplets(*triplets, X.shape)
         else:
             return Entries.of_matrix(self._read(X, reset=True))
         validate_data(self, sp.csr_array(shape), accept_sparse=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Number
 from typing import (
@@ -20,10 +22,11 @@ import numpy as np
 import torch
 
 from skmc.base.state import with_arrays, with_tensors
-from skmc.cells import is_na
+from skmc.cells import is_na, like_input
 from skmc.compatibility import (
     CallbackSupportMixin,
     InvalidParameterError,
+    has_set_output,
     page_of_class,
 )
 from skmc.parameters import (
@@ -235,6 +238,8 @@ class Estimator(
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the constructor, and merge the constraints of parameters."""
         super().__init_subclass__(**kwargs)
+        for name in {"transform", "fit_transform"} & vars(cls).keys():
+            setattr(cls, name, _in_container_of_input(vars(cls)[name]))
         if _is_declared(cls):
             dataclass(eq=False, repr=False)(cls)
             _put_own_first(cls)
@@ -281,6 +286,17 @@ class Estimator(
 
 
 Estimator._parameter_constraints = constraints_of(Estimator)
+
+
+def _in_container_of_input(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method return a DataArray or Arrow table for one, except by set_output."""
+
+    @functools.wraps(method)
+    def wrapped(self: Estimator, X: Any, *args: Any, **given: Any) -> Any:
+        found = method(self, X, *args, **given)
+        return found if has_set_output(self) else like_input(X, found)
+
+    return wrapped
 
 
 def _is_declared(cls: type) -> bool:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc.base.completer import BaseCompleter
 from skmc.base.reading import as_array
 from skmc.blocks import is_lazy
-from skmc.cells import Container
+from skmc.cells import Container, as_frame
 
 Kind = Literal["rows", "columns", "completers"]
 SHOWN = 10  # largest number of contributions in a text
@@ -486,6 +486,7 @@ def check_in_memory(X: Container) -> None:
 
 def _labels(X: Container) -> list[Any] | None:
     """Labels of the rows of a DataFrame, if they are not positions."""
+    X = as_frame(X)
     index = getattr(X, "index", None) if hasattr(X, "columns") else None
     if index is None:
         return None

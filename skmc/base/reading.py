@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.reporting import warn_user
-from skmc.cells import Container, Entries, Priors, identified, to_cells
+from skmc.cells import Container, Entries, Priors, as_frame, identified, to_cells
 
 
 def check_names(X: Container) -> None:
@@ -28,6 +28,8 @@ def check_names(X: Container) -> None:
         A name occurs twice.
     """
     names = list(getattr(X, "columns", ()))
+    if len(set(names)) == len(names):
+        return
     for name in names:
         if (count := names.count(name)) > 1:
             raise ValueError(
@@ -57,6 +59,7 @@ def read_matrix(
     ndarray of float32 or float64 of shape (n_rows, n_cols)
         NaN where a cell is missing.
     """
+    X = as_frame(X)
     cells: np.ndarray = to_cells(X, missing_values=missing_values)
     finite = "allow-nan"
     if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
@@ -168,9 +171,11 @@ def read_weights(
             f"cell_weight has shape {np.shape(weights)}; it must have {kind}, {needed}."
         )
     if of_cells:
-        place, first = np.unique(X.rows * shape[1] + X.cols, return_index=True)
+        # Of a cell that occurs twice, the last one is used.
+        flat = (X.rows * shape[1] + X.cols)[::-1]
+        place, last = np.unique(flat, return_index=True)
         at = np.searchsorted(place, rows * shape[1] + cols)
-        found = np.asarray(weights, float)[first[at]]
+        found = np.asarray(weights, float)[::-1][last[at]]
     elif sp.issparse(weights):
         found = np.asarray(sp.csr_array(weights)[rows, cols], float)
     else:

@@ -33,9 +33,9 @@ class TakesWeights(BaseCompleter):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
@@ -79,9 +79,9 @@ class TakesRowWeights(BaseCompleter):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
@@ -130,9 +130,9 @@ class TakesGraphs(BaseCompleter):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
             With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
@@ -196,9 +196,9 @@ class TakesFeatures(BaseCompleter):
         Parameters
         ----------
         X : container of shape (n_samples, n_features)
-            Matrix to complete: masked array, array or list with NaN, DataFrame, SciPy
-            sparse matrix, tensor or `Entries`. `skmc.cells.to_cells` defines which
-            cells are missing.
+            Matrix to complete: masked array, array or list with NaN, DataFrame, Arrow
+            table, DataArray of xarray, AnnData, SciPy sparse matrix, tensor or
+            `Entries`. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
             Present for pipelines, and passed on to scikit-learn's callbacks.
         row_features : array, DataFrame, tensor or sparse matrix, optional
@@ -260,11 +260,11 @@ class TakesFeatures(BaseCompleter):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The completion in the float dtype of ``X``; a DataFrame under
-            ``set_output``. Observed cells are unchanged unless
-            ``keep_observed=False``. Rows without an observed cell are completed from
-            their features if the fit had features or a graph of rows, and are filled
-            with the column means otherwise.
+            The completion in the float dtype of ``X``; a DataArray with the labels of
+            ``X`` for a DataArray, and a DataFrame under ``set_output``. Observed cells
+            are unchanged unless ``keep_observed=False``. Rows without an observed cell
+            are completed from their features if the fit had features or a graph of
+            rows, and are filled with the column means otherwise.
         """
         if row_features is None:
             return super().transform(X)

@@ -21,6 +21,8 @@ def is_lazy(X: Container) -> bool:
     -------
     bool
     """
+    if hasattr(X, "coords"):  # of xarray, which is read as a whole
+        return False
     return hasattr(X, "__dask_graph__") and hasattr(
         X, "dtypes" if _framed(X) else "chunks"
     )

@@ -13,6 +13,13 @@ from skmc.cells.containers import (
 from skmc.cells.data import Cells, Data
 from skmc.cells.entries import Entries, fingerprint
 from skmc.cells.given import Given
+from skmc.cells.labeled import (
+    as_frame,
+    frame_of_layer,
+    is_anndata,
+    is_data_array,
+    like_input,
+)
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.pixels import pixels

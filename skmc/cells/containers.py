@@ -13,6 +13,8 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
 
+from skmc.cells.labeled import as_frame, is_data_array
+
 
 class Shaped(Protocol):
     """A data frame, sparse matrix, tensor, `Entries` or Dask collection."""
@@ -34,8 +36,10 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
 
     The following cells are missing: masked cells of a `numpy.ma.MaskedArray` (whatever
     lies under the mask), NaN and None in arrays, lists and tensors, nulls of a
-    DataFrame, cells that a SciPy sparse matrix or `Entries` does not store (a stored
-    zero is a zero), and cells equal to ``missing_values``.
+    DataFrame or Arrow table, cells that a SciPy sparse matrix or `Entries` does not
+    store (a stored zero is a zero), and cells equal to ``missing_values``. A sparse
+    ``X`` of AnnData is read as AnnData defines it: cells that it does not store are
+    zeros.
 
     Parameters
     ----------
@@ -61,6 +65,8 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     TypeError
         Another object that is not a number, with its position.
     """
+    if not is_data_array(X):  # which may have more dimensions
+        X = as_frame(X)
     if hasattr(X, "to_cells"):  # Entries
         cells, unstored = X.to_cells(), None
     elif sp.issparse(X):

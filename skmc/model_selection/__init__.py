@@ -8,12 +8,13 @@ from skmc.model_selection.grid import BatchedGridSearchCV
 from skmc.model_selection.held_out_errors import HeldOutErrors
 from skmc.model_selection.i_score import energy_i_score
 from skmc.model_selection.ranking import RankingScorer
-from skmc.model_selection.splitters import PATTERNS, CellSplit, LeaveLastOut
+from skmc.model_selection.splitters import PATTERNS, CellSplit, CountSplit, LeaveLastOut
 
 __all__ = [
     "BatchedGridSearchCV",
     "CellSplit",
     "ComparisonDisplay",
+    "CountSplit",
     "ErrorScorer",
     "LeaveLastOut",
     "RankingScorer",

@@ -29,10 +29,11 @@ from skmc.model_selection.drawn import (
     metrics_of_draws,
 )
 from skmc.model_selection.memory import memory_of, start_peak
-from skmc.model_selection.splitters import CellSplit
+from skmc.model_selection.splitters import CellSplit, CountSplit
 from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
+METRICS_OF_COUNTS = {"rmse", "relative_error"}
 Judge = Callable[[BaseCompleter, Entries, Entries], dict[str, float]]
 
 
@@ -65,7 +66,7 @@ def compare(
         Number of splits for each pattern.
     patterns : sequence, default=("mcar",)
         Splitters of `Entries`, or names of patterns for `CellSplit`, which holds out a
-        fifth of the cells.
+        fifth of the cells. `CountSplit` holds out molecules of counts instead.
     metrics : sequence of {"nmae", "mae", "rmse", "relative_error"}, default=("nmae",)
         Errors over the held-out cells as in `skmc.metrics`; "nmae" divides by the range
         of all observed values. Lower is better. Tables have only "nmae", the mean
@@ -111,8 +112,8 @@ def compare(
     ------
     ValueError
         There is no completer, a pattern or metric is unknown, or ``X`` is a table and
-        has no such metric. With ``draws``, no completer has draws, or a metric is one
-        of completions.
+        has no such metric. `CountSplit` has "rmse" and "relative_error" alone. With
+        ``draws``, no completer has draws, or a metric is one of completions.
     ImportError
         pandas is not installed.
 
@@ -157,20 +158,32 @@ def compare(
             pattern = CellSplit(pattern, cv, random_state=random_state)
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
-        for train, test in splitter.split(cells):
-            splits.append((name, cells[train], cells[test]))
+        parts, ratio = cells, None
+        if isinstance(pattern, CountSplit):
+            if draws is not None or not set(metrics) <= METRICS_OF_COUNTS:
+                raise ValueError(
+                    f"CountSplit needs metrics among {sorted(METRICS_OF_COUNTS)}, and "
+                    "no draws: other errors of noisy counts are not smallest for "
+                    "their means."
+                )
+            parts = pattern.thin(cells)
+            ratio = pattern.fraction / (1 - pattern.fraction)
+        for train, test in splitter.split(parts):
+            splits.append((name, parts[train], parts[test], ratio))
     if OF_ALL_CELLS in metrics:
-        splits.append(("none", cells, cells[:0]))
+        splits.append(("none", cells, cells[:0], None))
     jobs = list(product(splits, named.items()))
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
     results = Parallel(n_jobs=n_jobs, return_as=return_as)(
         delayed(_fit)(completer, train, test, judge, metrics)
-        for (_, train, test), (_, completer) in jobs
+        for (_, train, test, _), (_, completer) in jobs
     )
     fits = []
-    for ((name, _, _), (title, _)), result in zip(jobs, results, strict=True):
-        fits.append({"pattern": name, "completer": title, **result})
+    for (split, (title, _)), result in zip(jobs, results, strict=True):
+        name, train, test, ratio = split
+        ratio = len(test) / len(train) if ratio is None else ratio
+        fits.append({"pattern": name, "completer": title, "ratio": ratio, **result})
         if on_fit is not None:
             on_fit(len(fits), len(jobs))
     rows = []
@@ -233,7 +246,6 @@ def _fit(
         except Exception as failure:  # the table reports it
             scores, error = dict.fromkeys(metrics, math.nan), repr(failure)
     return {
-        "ratio": len(test) / len(train),
         "seconds": time.perf_counter() - start,
         "memory_mib": memory_of("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
@@ -333,7 +345,7 @@ def _summary(metric: str, fits: Any) -> list[dict[str, Any]]:
 def _corrected_test(differences: np.ndarray, ratio: float) -> float:
     """Return the p-value of the t-test of Nadeau and Bengio.
 
-    ``ratio`` is the number of test cells divided by that of training cells.
+    ``ratio`` is the number of test cells, or molecules, divided by that of training.
     """
     n = len(differences)
     if n < 2 or not differences.any():

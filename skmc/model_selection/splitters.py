@@ -1,4 +1,4 @@
-"""Splitters that hold out cells: by missingness patterns, or the latest ones."""
+"""Splitters: of cells by missingness patterns or by time, and of counts."""
 
 from __future__ import annotations
 
@@ -230,3 +230,156 @@ class LeaveLastOut(CellSplitter):
                     f"no row has {low + 2} cells for split {k}; lower n_splits."
                 )
             yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)
+
+
+@dataclass(eq=False)
+class CountSplit(CellSplitter):
+    r"""Splitter that divides the molecules of counts, and holds out no cells.
+
+    Molecular cross-validation: each molecule of a count :math:`x` is held out with
+    probability :math:`q`, so that
+
+    .. math::
+
+        x^{test} \sim Binomial(x, q), \qquad x^{train} = x - x^{test}.
+
+    If :math:`x` has the distribution of Poisson with mean :math:`\lambda`, both parts
+    are independent, with means :math:`q \lambda` and :math:`(1 - q) \lambda`. So the
+    mean squared error of a completion of :math:`x^{train}` as a prediction of
+    :math:`x^{test} (1 - q) / q` is, up to the same constant for all completions, the
+    error of the expected counts. Held-out values are multiplied by
+    :math:`(1 - q) / q`.
+
+    Pass it to `compare` among ``patterns``, with ``metrics=["rmse"]``. For a search,
+    pass it as ``cv``, and fit to ``thin(X)``.
+
+    Parameters
+    ----------
+    fraction : float in (0, 1), default=0.1
+        Probability :math:`q`. The completers are judged on counts that are smaller than
+        yours by the factor :math:`1 - q`.
+    n_splits : int >= 1, default=5
+        Number of random splits.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random numbers.
+
+    See Also
+    --------
+    CellSplit : Holds out cells, whose values are then missing.
+
+    Notes
+    -----
+    Zeros are counts: pass an array or AnnData, not a SciPy sparse matrix, whose zeros
+    would be missing. A completer is judged by the values of its model in all cells.
+    Counts with more variance than Poisson's have parts that are correlated, which
+    favors completions that follow the data closely. Genes with large counts have most
+    of the weight in the error.
+
+    References
+    ----------
+    Batson, Royer, Webber. Molecular cross-validation for single-cell RNA-seq. bioRxiv
+    (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import MeanCompleter, SVDCompleter
+    >>> from skmc.model_selection import CountSplit, compare
+    >>> rng = np.random.RandomState(0)
+    >>> counts = rng.poisson(np.outer(rng.uniform(1, 9, 60), rng.uniform(1, 9, 30)))
+    >>> split = CountSplit(n_splits=3, random_state=0)
+    >>> ranked = compare(
+    ...     {"rank 1": SVDCompleter(1), "rank 9": SVDCompleter(9)},
+    ...     counts,
+    ...     patterns=[split],
+    ...     metrics=["rmse"],
+    ... )
+    >>> ranked["completer"].tolist()
+    ['rank 1', 'rank 9']
+    """
+
+    fraction: float = 0.1
+    n_splits: int = 5
+    _: KW_ONLY
+    random_state: Seed = None
+
+    def thin(self, X: Container) -> Entries:
+        """Draw the parts of the counts, and join them for searches.
+
+        Parameters
+        ----------
+        X : container
+            Counts: whole numbers of at least 0.
+
+        Returns
+        -------
+        Entries
+            Each observed cell with its count in training and its held-out one, for each
+            split; and at last with its own count. Of a cell that occurs several times,
+            completers use the last one: the best candidate of a search is fitted to the
+            counts themselves.
+
+        Raises
+        ------
+        ValueError
+            A value is not a whole number of at least 0, or a parameter is outside of
+            its range.
+        """
+        if not (0 < self.fraction < 1 and self.n_splits >= 1):
+            raise ValueError(
+                "fraction must lie in (0, 1) and n_splits be at least 1, got "
+                f"{self.fraction} and {self.n_splits}."
+            )
+        cells = X if isinstance(X, Entries) else Entries(X)
+        counts = cells.values
+        wrong = (counts < 0) | (counts != np.rint(counts))
+        if wrong.any():
+            k = wrong.argmax()
+            raise ValueError(
+                f"X holds {counts[k]} at row {cells.rows[k]}, column {cells.cols[k]}, "
+                "which is not a count; pass the counts before they are normalized."
+            )
+        rng = check_random_state(self.random_state)
+        factor = (1 - self.fraction) / self.fraction
+        parts = []
+        for _ in range(self.n_splits):
+            held_out = rng.binomial(counts.astype(np.int64), self.fraction)
+            parts += [counts - held_out, held_out * factor]
+        repeated = cells[np.tile(np.arange(len(cells)), 2 * self.n_splits + 1)]
+        repeated.values = np.concatenate([*parts, counts]).astype(counts.dtype)
+        return repeated
+
+    def split(
+        self, X: Container, y: object = None, groups: object = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Generate positions in ``thin(X)`` to train on and to compare with.
+
+        Parameters
+        ----------
+        X : Entries
+            Result of `thin`.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        groups : Ignored, default=None
+            Present for compatibility with scikit-learn.
+
+        Yields
+        ------
+        train : int ndarray
+        test : int ndarray
+        """
+        n_parts = 2 * self.n_splits + 1
+        cells = X if isinstance(X, Entries) else Entries(X)
+        n_cells = len(cells) // n_parts
+        place = cells.rows * cells.matrix_shape[1] + cells.cols
+        if (
+            n_cells * n_parts != len(cells)
+            or (place.reshape(n_parts, n_cells) != place[:n_cells]).any()
+        ):
+            raise ValueError(
+                "CountSplit splits counts, not cells; fit the search to "
+                "split.thin(X) with the same CountSplit."
+            )
+        own = np.arange(n_cells)
+        for k in range(self.n_splits):
+            yield own + 2 * k * n_cells, own + (2 * k + 1) * n_cells

@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_array
 
 from skmc import base
 from skmc.base import check_names
-from skmc.cells import Container, to_cells
+from skmc.cells import Container, as_frame, to_cells
 from skmc.compatibility import safe_indexing
 from skmc.tables.column_type import ColumnType
 from skmc.tables.raw_column import Marks, RawColumn, is_missing, to_list
 
 
 def as_table(X: Container) -> Any:
-    """Return a DataFrame unchanged and anything else as an array.
+    """Return a DataFrame unchanged, and anything else as a DataFrame or array.
 
     Parameters
     ----------
@@ -35,6 +35,7 @@ def as_table(X: Container) -> Any:
     DataFrame or ndarray
         Array of objects unless all its values are numbers.
     """
+    X = as_frame(X, exact=True)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         check_names(X)
         return X
@@ -402,6 +403,7 @@ def has_words(X: Container) -> bool:
     -------
     bool
     """
+    X = as_frame(X, exact=True)
     if isinstance(X, (list, tuple)):
         cells = (v for row in X if isinstance(row, (list, tuple)) for v in row)
         if not any(isinstance(value, str) for value in cells):

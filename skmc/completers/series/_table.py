@@ -107,6 +107,11 @@ class TimeTable:
             times = _dates(X.index.get_level_values(time).to_list())
         elif hasattr(X, "index") and hasattr(X.index, "to_list"):
             name, times = "The index", _index(X.index, unit)
+            if times is None and getattr(X.columns.dtype, "kind", "O") == "M":
+                raise ValueError(
+                    "The columns of X are dates, and its rows are not; rows must be "
+                    "times: pass X.T."
+                )
         ticks, position = _ticks(times, rows, name)
         if series is None:
             columns = _numbers(raws, {at, owner})
