@@ -112,11 +112,12 @@ class SpectralLowRank(NonlocalLowRank):
         moved = STRIDE * (state.estimate - state.picture) + MOMENTUM * state.moved
         error = _error(state, state.estimate).square().sum()
         scale = state.unit.square() / (2 * data.n_observed)
+        picture = _corrected(state, state.picture + moved)
         return replace(
             state,
             objective=error.to(scale.dtype) * scale,
-            picture=_corrected(state, state.picture + moved),
-            moved=moved,
+            picture=picture,
+            moved=picture - state.picture,
         )
 
     def outputs(self, state: NonlocalState) -> dict[str, object]:
@@ -164,8 +165,7 @@ def _refitted(state: SpectralState) -> SpectralState:
     ridge = torch.eye(n, dtype=maps.dtype, device=maps.device)
     fitted = torch.linalg.solve(gram + ridge, right)
     spectra, turn = torch.linalg.qr(fitted[:, :-1])
-    axes, turned = _principal(turn @ (maps - maps.mean(1, keepdim=True)), len(maps))
-    del turned
+    axes = _principal(turn @ (maps - maps.mean(1, keepdim=True)), len(maps))[0]
     turn = axes.T @ turn
     return replace(
         state,
