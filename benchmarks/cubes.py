@@ -48,10 +48,7 @@ def scene(seed: int) -> np.ndarray:
     spectra = (peaks[0] * np.exp(-(((band - peaks[1]) / widths) ** 2) / 2)).sum(1) + 0.1
     spectra /= spectra.max(1, keepdims=True)
     shares = np.stack(
-        [
-            gaussian_filter(rng.randn(SIDE, SIDE), SIDE / 10)
-            for _ in range(N_MATERIALS)
-        ]
+        [gaussian_filter(rng.randn(SIDE, SIDE), SIDE / 10) for _ in range(N_MATERIALS)]
     )
     shares = np.exp(4 * shares / shares.std((1, 2), keepdims=True))
     shares = gaussian_filter(shares / shares.sum(0), (0, 0.7, 0.7))

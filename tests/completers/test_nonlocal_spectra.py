@@ -76,7 +76,9 @@ def test_a_refit_keeps_what_the_spectra_explain():
     truth = cube()
     state = state_of(truth, np.zeros(truth.shape, bool))
     refitted = spectra._refitted(state)
-    before, after = (spectra._picture(each, each.estimate) for each in (state, refitted))
+    before, after = (
+        spectra._picture(each, each.estimate) for each in (state, refitted)
+    )
     torch.testing.assert_close(after, before, atol=1e-2, rtol=0)
     n = torch.eye(2)
     torch.testing.assert_close(refitted.spectra.T @ refitted.spectra, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from itertools import count, takewhile
@@ -347,7 +348,7 @@ class NonlocalCompleter(IterativeCompleter):
     ) -> NonlocalLowRank:
         """Make a solver that starts from the completion at half the size."""
         _check(self.window, self.threshold, self.min_threshold)
-        make = NonlocalLowRank
+        make: Callable[..., NonlocalLowRank] = NonlocalLowRank
         if n_spectra is not None:
             make = partial(SpectralLowRank, n_spectra=n_spectra)
         solver = make(
@@ -427,9 +428,7 @@ class NonlocalCompleter(IterativeCompleter):
         values = torch.from_numpy(np.array(cells, order="C")).double()
         scaling = self._fitted.row_map.scaling
         data = Observed(values, ~torch.isnan(values)).scaled(scaling)
-        solver = self._solver(
-            data, self.patch_size_, self.n_spectra_, self.max_iter
-        )
+        solver = self._solver(data, self.patch_size_, self.n_spectra_, self.max_iter)
         n_rounds = max(1, round(self._progress * solver.horizon))
         solution = solve_part(solver, data, max_iter=n_rounds)
         completed = scaling.undo(solution.X).numpy()
