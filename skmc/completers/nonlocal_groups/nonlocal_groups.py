@@ -125,10 +125,10 @@ class NonlocalCompleter(IterativeCompleter):
     n_spectra : int >= 1, "auto" or None, default="auto"
         Number of spectra of which pixels are combinations, for pictures with many
         channels (hyperspectral cubes, videos); at most ``channels``. None does not
-        combine: each channel is estimated from the patches alone. "auto" is None for up
-        to 4 channels, and if pixels are missing whole; else it tries 4, 8, 16, ... below
-        ``channels``, until the error on a held-out tenth of the observed cells rises,
-        and None, in ``max_iter // 2`` rounds each.
+        combine: channels are estimated from similar patches alone. "auto" is None for
+        up to 4 channels, and if pixels are missing whole. Otherwise it tries 4, 8, 16,
+        ... below ``channels``, until the error on a held-out tenth of the observed
+        cells rises, and None, in ``max_iter // 2`` rounds each.
     max_iter : int >= 1, default=24
         Number of rounds for large holes. Smaller holes take fewer: the number is
         multiplied by ``(1 + sqrt(h)) / 2``, where h is the share of hidden cells in the

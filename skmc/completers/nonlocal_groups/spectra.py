@@ -9,7 +9,6 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.completers.nonlocal_groups.rounds import (
-    DIRECTIONS_EVERY,
     MOMENTUM,
     STRIDE,
     NonlocalLowRank,
