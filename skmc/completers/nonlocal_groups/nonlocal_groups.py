@@ -34,6 +34,7 @@ TRIAL_SHARE = 0.5  # share of max_iter for a trial
 # rounds between matches, chosen on crops with 1 % hidden.
 FIRST_OF_SINGLE, ROUNDS_OF_SINGLE, MATCH_EVERY_OF_SINGLE = 0.4, 2 / 3, 2
 FEW_CHANNELS = 4  # which have no spectra: gray, color, and color with a fourth channel
+FEWEST_SPECTRA = 4  # in the first trial
 REVEALED = 4  # final rounds with the cells that early stopping held out
 
 
@@ -324,7 +325,8 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _best_spectra(self, trials: Trials, side: int, brief: int) -> int | None:
         """The number of spectra with the lowest held-out error, or None."""
-        numbers = takewhile(lambda n: n < self.channels, (2**k for k in count(2)))
+        doubled = (FEWEST_SPECTRA * 2**k for k in count())
+        numbers = takewhile(lambda n: n < self.channels, doubled)
 
         def solver(n: int | None, train: Observed) -> NonlocalLowRank:
             return self._solver(train, side, n, brief)
@@ -362,7 +364,12 @@ class NonlocalCompleter(IterativeCompleter):
         )
         coarse = solver.coarser(data)
         if coarse is None:
-            return solver
+            if n_spectra is None or n_spectra <= FEWEST_SPECTRA:
+                return solver
+            # Many spectra would begin by explaining the guesses in the holes.
+            fewer = self._pyramid(data, side, n_spectra // 2, horizon)
+            completed = solve_part(fewer, data, max_iter=horizon, tol=self.tol)
+            return replace(solver, start=completed.X)
         above = self._pyramid(coarse, side, n_spectra, horizon)
         completed = solve_part(above, coarse, max_iter=horizon, tol=self.tol)
         return solver.started(data, completed.X)
