@@ -57,7 +57,7 @@ BUDGETS = {
     "RowDescent": Budget(42),
     "SingularValueThresholding": Budget(48, 3, SHAPE),
     "SoftImpute": Budget(160, 8, SHAPE + "; an objective that rises is seen"),
-    "SpectralLowRank": Budget(130, 2, "decompositions report errors"),
+    "SpectralLowRank": Budget(105, 3, "decompositions and solutions report errors"),
     "TruncatedADMM": Budget(54, 5, SHAPE),
     "TruncatedAPGL": Budget(85, 3, SHAPE),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
