@@ -121,7 +121,9 @@ class SpectralLowRank(NonlocalLowRank):
 
     def outputs(self, state: NonlocalState) -> dict[str, object]:
         assert isinstance(state, SpectralState)
-        X = joined(_picture(state, state.estimate))
+        # Combinations can leave the range of pictures where few cells are observed.
+        seen = state.cells[state.mask]
+        X = joined(_picture(state, state.estimate).clamp(seen.min(), seen.max()))
         return {
             "X": X.to(state.unit.dtype) * state.unit + state.center,
             "iteration": state.iteration,
