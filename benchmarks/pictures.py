@@ -242,8 +242,10 @@ def lrtfr(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     return found.detach().numpy()
 
 
-def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """The script of RepTRFD, with its parameters for color pictures."""
+def reptrfd(
+    damaged: np.ndarray, hidden: np.ndarray, **parameters: object
+) -> np.ndarray:
+    """The script of RepTRFD, by default with its parameters for color pictures."""
     resize = ModuleType("torchvision")  # only to reduce pictures, which are reduced
     resize.transforms = None  # type: ignore[attr-defined]
     sys.modules.setdefault("torchvision", resize)
@@ -264,18 +266,21 @@ def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     replaced = {f"calculate_{name}": score for name, score in scores.items()}
     demo.set_seed(1)
     with patch.multiple(demo, preprocess_inpainting=data, **replaced):
+        color = {
+            "depths": [1, 1, 2],
+            "omega_0": 90,
+            "weight_decay": 0.5,
+            "gamma2": 5e-5,
+        }
         demo.train(
             file_path="picture",
             is_mat=False,
             obs_ratio=float(1 - hidden.mean()),
             ranks=[20, 20, 20],
-            depths=[1, 1, 2],
             expansion=10,
-            omega_0=90,
             lr=3e-4,
-            weight_decay=0.5,
             gamma1=5e-5,
-            gamma2=5e-5,
+            **{**color, **parameters},
         )
     return kept[0].numpy()
 

@@ -236,6 +236,10 @@ def pictures(results: Results) -> None:
     found = rows.pivot_table(index="method", columns="mask", values="value")
     found["seconds"] = rows.groupby("method")["seconds"].mean()
     show("Few pixels, PSNR", found, "{:.1f}")
+    rows = results("cubes", "cubes", "psnr")
+    found = rows.pivot_table(index=["mask", "method"], columns="data", values="value")
+    found["seconds"] = rows.groupby(["mask", "method"])["seconds"].mean()
+    show("Cubes and videos, PSNR", found, "{:.1f}")
 
 
 def ratings(results: Results) -> None:

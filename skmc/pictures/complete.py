@@ -33,7 +33,7 @@ def complete(
     block: int = SIDE,
     on_fit: Callable[[int, int], Any] | None = None,
 ) -> np.ndarray:
-    """Complete the missing pixels of a picture, in gray or with channels.
+    """Complete the missing pixels of a picture, a cube or a video.
 
     A completer with a parameter ``channels`` (`NonlocalCompleter`,
     `BiharmonicCompleter`) completes all channels together. Any other one completes
@@ -41,6 +41,10 @@ def complete(
     principal components of the observed colors), whichever has the lower error on a
     held-out tenth of the observed pixels of a crop of 96 x 96. If the channels of a
     pixel are not always missing together, the channels are those of the picture.
+
+    A cube or a video has its bands or frames as channels. `NonlocalCompleter` treats
+    its pixels as combinations of a few spectra, if that has the lower error on held-out
+    cells, see its ``n_spectra``.
 
     Pictures larger than a block are completed in blocks. Each has a margin of
     32 pixels around it, so that a fit's memory does not grow with the picture.

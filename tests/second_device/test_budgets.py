@@ -18,7 +18,7 @@ from conftest import make
 from second_device import DEVICE, backend
 from test_fits import SETTINGS, matrix
 
-from skmc import sensing
+from skmc import NonlocalCompleter, sensing
 from skmc.base import IterativeCompleter
 from skmc.solvers import Solver
 
@@ -57,6 +57,7 @@ BUDGETS = {
     "RowDescent": Budget(42),
     "SingularValueThresholding": Budget(48, 3, SHAPE),
     "SoftImpute": Budget(160, 8, SHAPE + "; an objective that rises is seen"),
+    "SpectralLowRank": Budget(105, 3, "decompositions and solutions report errors"),
     "TruncatedADMM": Budget(54, 5, SHAPE),
     "TruncatedAPGL": Budget(85, 3, SHAPE),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
@@ -88,6 +89,8 @@ def fits():
             known = cls().get_params()
             quick = {name: value for name, value in quick.items() if name in known}
             yield lambda c=make(cls, **quick, device=DEVICE): c.fit(X)
+    cube = NonlocalCompleter(channels=5, n_spectra=3, device=DEVICE)
+    yield lambda: cube.fit(X)
     rng = np.random.RandomState(0)
     A = rng.randn(30, 6, 5)
     y = np.tensordot(A, rng.randn(6, 1) @ rng.randn(1, 5))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, field, replace
+from functools import partial
+from itertools import count, takewhile
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from skmc import patterns
@@ -19,23 +21,21 @@ from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
 from skmc.completers.costs import Cost, Variant
-from skmc.completers.nonlocal_groups.patches import PatchGroups, expected_error
-from skmc.linalg import Randomness, diffuse, double, halve
+from skmc.completers.nonlocal_groups.rounds import NonlocalLowRank
+from skmc.completers.nonlocal_groups.spectra import SpectralLowRank
+from skmc.linalg import Randomness
 from skmc.loop import Solution, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import Solver, State
+from skmc.solvers import Solver
 
 SIDES = (6, 5, 8)  # patch sizes in the order of the trials
 TRIAL_SHARE = 0.5  # share of max_iter for a trial
 # If all holes are single cells: shares of the first threshold and of the rounds, and
 # rounds between matches, chosen on crops with 1 % hidden.
 FIRST_OF_SINGLE, ROUNDS_OF_SINGLE, MATCH_EVERY_OF_SINGLE = 0.4, 2 / 3, 2
+FEW_CHANNELS = 4  # which have no spectra: gray, color, and color with a fourth channel
+FEWEST_SPECTRA = 4  # in the first trial
 REVEALED = 4  # final rounds with the cells that early stopping held out
-DIRECTIONS_EVERY = 2  # rounds with the same singular vectors
-# A round moves hidden cells by this multiple of the change that the groups suggest,
-# with momentum: chosen on crops of monarch and flower, where 16 rounds of
-# over-relaxation had a lower error than 24 without.
-STRIDE, MOMENTUM = 2.3, 0.5
 
 
 def _check(window: int, threshold: float, min_threshold: float) -> None:
@@ -88,6 +88,11 @@ class NonlocalCompleter(IterativeCompleter):
     patch around each hidden cell gets a group. The method suits pictures: neighboring
     rows and columns of the matrix must be similar.
 
+    In a picture with many channels, pixels are combinations of a few spectra, and the
+    patches are those of the maps of their coefficients. The observed channels of a
+    pixel determine its coefficients, relative to what the patches suggest. So channels
+    that are missing in a pixel follow from those that are not, even if they are few.
+
     The model is that of nonlocal low rank (NLR) with the shrinkage of weighted
     nuclear-norm minimization (WNNM).
 
@@ -117,7 +122,14 @@ class NonlocalCompleter(IterativeCompleter):
     channels : int >= 1, default=1
         Channels per pixel. The matrix has shape ``(height, width * channels)``; a row
         holds its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
-        whole.
+        whole if they are missing whole, or if there are at most 4 channels.
+    n_spectra : int >= 1, "auto" or None, default="auto"
+        Number of spectra of which pixels are combinations, for pictures with many
+        channels (hyperspectral cubes, videos); at most ``channels``. None does not
+        combine: channels are estimated from similar patches alone. "auto" is None for
+        up to 4 channels, and if pixels are missing whole. Otherwise it tries 4, 8, 16,
+        ... below ``channels``, until the error on a held-out tenth of the observed
+        cells rises, and None, in ``max_iter // 2`` rounds each.
     max_iter : int >= 1, default=24
         Number of rounds for large holes. Smaller holes take fewer: the number is
         multiplied by ``(1 + sqrt(h)) / 2``, where h is the share of hidden cells in the
@@ -175,6 +187,7 @@ class NonlocalCompleter(IterativeCompleter):
         At observed cells, the estimates of the groups (the cell itself if it is in
         none); at held-out cells, the estimates made without them.
     patch_size_ : int
+    n_spectra_ : int or None
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) of every round.
@@ -251,6 +264,7 @@ class NonlocalCompleter(IterativeCompleter):
     threshold: Positive = 0.5
     min_threshold: Positive = 0.015
     channels: Count = 1
+    n_spectra: Count | Literal["auto"] | None = "auto"
     max_iter: Count = 24
     max_time: Positive | None = None
     tol: NonNegative = 1e-4
@@ -263,6 +277,7 @@ class NonlocalCompleter(IterativeCompleter):
 
     _fitted: Completion = field(init=False)
     patch_size_: int = field(init=False)
+    n_spectra_: int | None = field(init=False)
     _progress: float = field(init=False)  # share of the rounds that were done
 
     def _scaled(self, given: Given) -> Given:
@@ -271,31 +286,74 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         observed = ~np.isnan(cells)
-        known = pixels(observed, self.channels).any(2)
-        cells = np.where(known, 0.0, np.nan)
+        known = pixels(observed, self.channels)
+        if self._combines(known):  # each channel by itself
+            rng = np.random.RandomState(seed)
+            hidden = np.zeros_like(known)
+            for k in np.flatnonzero(known.any((0, 1))):
+                channel = np.where(known[:, :, k], 0.0, np.nan)
+                hidden[:, :, k] = patterns.like_missing(
+                    channel, share, random_state=rng
+                )
+            return hidden.reshape(cells.shape)
+        cells = np.where(known.any(2), 0.0, np.nan)
         drawn = patterns.like_missing(cells, share, random_state=seed)
         return np.repeat(drawn, self.channels, axis=1) & observed
 
+    def _combines(self, known: np.ndarray) -> bool:
+        """Whether channels of a pixel can determine others, and are enough for it."""
+        some = known.any(2) & ~known.all(2)
+        return self.channels > FEW_CHANNELS and bool(some.any())
+
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        if self.patch_size != "auto":
-            return Choice({"patch_size": self.patch_size})
-        brief = max(1, int(TRIAL_SHARE * self.max_iter))
-        side = trials.best(
-            SIDES, lambda side, train: self._solver(train, side, brief), max_iter=brief
-        )
-        return Choice({"patch_size": side})
+        n_spectra, brief = self.n_spectra, max(1, int(TRIAL_SHARE * self.max_iter))
+        side = SIDES[0] if self.patch_size == "auto" else self.patch_size
+        if n_spectra == "auto":
+            n_spectra = None
+            known = pixels(data.mask.numpy(force=True), self.channels)
+            if self._combines(known):
+                n_spectra = self._best_spectra(trials, side, brief)
+        elif n_spectra is not None:
+            n_spectra = min(n_spectra, self.channels)
+        if self.patch_size == "auto":
+            side = trials.best(
+                SIDES,
+                lambda side, train: self._solver(train, side, n_spectra, brief),
+                max_iter=brief,
+            )
+        return Choice({"patch_size": side, "n_spectra": n_spectra})
+
+    def _best_spectra(self, trials: Trials, side: int, brief: int) -> int | None:
+        """The number of spectra with the lowest held-out error, or None."""
+        doubled = (FEWEST_SPECTRA * 2**k for k in count())
+        numbers = takewhile(lambda n: n < self.channels, doubled)
+
+        def solver(n: int | None, train: Observed) -> NonlocalLowRank:
+            return self._solver(train, side, n, brief)
+
+        best = trials.best(numbers, solver, max_iter=brief, patience=1)
+        lowest = trials.lowest
+        trials.best([None], solver, max_iter=brief)
+        return best if lowest <= trials.lowest else None
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
-        return self._solver(data, params.patch_size, self.max_iter)
+        return self._solver(data, params.patch_size, params.n_spectra, self.max_iter)
 
-    def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
-        solver = self._pyramid(data, side, horizon)
+    def _solver(
+        self, data: Observed, side: int, n_spectra: int | None, horizon: int
+    ) -> NonlocalLowRank:
+        solver = self._pyramid(data, side, n_spectra, horizon)
         return self._shorter(solver, data) if solver.isolated(data) else solver
 
-    def _pyramid(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
+    def _pyramid(
+        self, data: Observed, side: int, n_spectra: int | None, horizon: int
+    ) -> NonlocalLowRank:
         """Make a solver that starts from the completion at half the size."""
         _check(self.window, self.threshold, self.min_threshold)
-        solver = NonlocalLowRank(
+        make: Callable[..., NonlocalLowRank] = NonlocalLowRank
+        if n_spectra is not None:
+            make = partial(SpectralLowRank, n_spectra=n_spectra)
+        solver = make(
             side,
             self.group_size,
             self.window // 2,
@@ -306,8 +364,13 @@ class NonlocalCompleter(IterativeCompleter):
         )
         coarse = solver.coarser(data)
         if coarse is None:
-            return solver
-        above = self._pyramid(coarse, side, horizon)
+            if n_spectra is None or n_spectra <= FEWEST_SPECTRA:
+                return solver
+            # Many spectra would begin by explaining the guesses in the holes.
+            fewer = self._pyramid(data, side, n_spectra // 2, horizon)
+            completed = solve_part(fewer, data, max_iter=horizon, tol=self.tol)
+            return replace(solver, start=completed.X)
+        above = self._pyramid(coarse, side, n_spectra, horizon)
         completed = solve_part(above, coarse, max_iter=horizon, tol=self.tol)
         return solver.started(data, completed.X)
 
@@ -372,318 +435,10 @@ class NonlocalCompleter(IterativeCompleter):
         values = torch.from_numpy(np.array(cells, order="C")).double()
         scaling = self._fitted.row_map.scaling
         data = Observed(values, ~torch.isnan(values)).scaled(scaling)
-        solver = self._solver(data, self.patch_size_, self.max_iter)
+        solver = self._solver(data, self.patch_size_, self.n_spectra_, self.max_iter)
         n_rounds = max(1, round(self._progress * solver.horizon))
         solution = solve_part(solver, data, max_iter=n_rounds)
         completed = scaling.undo(solution.X).numpy()
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         return completed.astype(cells.dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NonlocalState(State):
-    """An iterate of `NonlocalLowRank`; pictures are standardized, in single precision.
-
-    Parameters
-    ----------
-    objective : Tensor of shape (\\*batch,)
-        Half the mean squared error of the groups at observed cells.
-    mask : bool Tensor of shape (n_channels, n_rows, n_cols)
-        Mask of the observed cells.
-    picture : Tensor of shape (n_channels, n_rows, n_cols)
-        Observed cells, and estimates of the hidden ones.
-    moved : Tensor of shape (n_channels, n_rows, n_cols)
-        Change of the picture in the last round.
-    estimate : Tensor of shape (n_channels, n_rows, n_cols)
-        Estimates of all cells by the low-rank groups.
-    doubt : Tensor of shape (n_channels, n_rows, n_cols)
-        Expected squared error of hidden cells, which grows with their distance from
-        observed ones.
-    references, others : int64 Tensor of shape (n_references,)
-        References with a hidden cell, on the current grid and on the next one.
-    groups : int64 Tensor of shape (n_references, n_members)
-        Patches similar to each reference.
-    directions : Tensor of shape (n_references, n, n)
-        Singular vectors of the groups.
-    center, unit : Tensor of shape ()
-        Mean and standard deviation of the observed cells.
-    iteration : int
-        Number of rounds done.
-    """
-
-    mask: Tensor
-    picture: Tensor
-    moved: Tensor
-    estimate: Tensor
-    doubt: Tensor
-    references: Tensor
-    others: Tensor
-    groups: Tensor
-    directions: Tensor
-    center: Tensor
-    unit: Tensor
-    iteration: int
-
-
-@dataclass(eq=False)
-class NonlocalLowRank(Solver[Observed, NonlocalState]):
-    r"""Alternation between low-rank groups of similar patches and the observed cells.
-
-    A round lowers the rank of each group (`PatchGroups.shrink`), estimates every cell
-    by the mean of the patches that cover it, and restores the observed cells. The
-    threshold falls geometrically from round to round. Groups are matched again every
-    few rounds, alternately on two grids, and keep their singular vectors for two
-    rounds. `skmc.linalg.diffuse` fills the initial picture. Filled patches count as
-    less similar, by the `expected_error` of their cells, so that the groups of
-    a hole consist of patches outside it.
-
-    Parameters
-    ----------
-    side, size, radius, stride : int
-        Parameters of `PatchGroups`.
-    threshold : tuple of float
-        Thresholds of the first and last round, in standard deviations of observed
-        cells.
-    horizon : int
-        Number of rounds.
-    channels : int, default=1
-        Number of channels. Each row of the matrix holds its pixels in order, with the
-        channels of a pixel next to each other.
-    start : Tensor of the matrix's shape, optional
-        Completion to start from.
-    match_every : int, default=6
-        Rounds between matches, a multiple of 2.
-    """
-
-    side: int
-    size: int
-    radius: int
-    stride: int
-    _: KW_ONLY
-    threshold: tuple[float, float]
-    horizon: int
-    channels: int = 1
-    start: Tensor | None = None
-    match_every: int = 6
-
-    def init(self, data: Observed) -> NonlocalState:
-        peak = data.values.abs().amax()
-        scaled = data.values / torch.where(peak > 0, peak, 1)
-        center = scaled.sum() / data.n_observed
-        spread = torch.where(data.mask, scaled - center, 0)
-        deviation = (spread.square().sum() / data.n_observed).sqrt()
-        tiny = torch.finfo(torch.float32).eps
-        deviation = torch.where(deviation > tiny * center.abs(), deviation, 1)
-        center, unit = center * peak, deviation * peak
-        # Next to zero, the product underflows; such a picture is constant.
-        unit = torch.where(unit > 0, unit, 1)
-        own = self._split((data.values - center).div(unit).float())
-        mask = self._split(data.mask)
-        if self.start is None:
-            filled = torch.stack(list(map(diffuse, own, mask)))
-        else:
-            filled = self._split((self.start - center).div(unit).float())
-        picture = torch.where(mask, own, filled)
-        doubt = torch.stack(list(map(expected_error, own, mask)))
-        patches = self._groups(data)
-        references = patches.references(~mask)
-        groups = patches.match(picture, references, doubt)
-        return NonlocalState(
-            objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
-            mask=mask,
-            picture=picture,
-            moved=torch.zeros_like(picture),
-            estimate=picture,
-            doubt=doubt,
-            references=references,
-            others=patches.references(~mask, self.stride // 2),
-            groups=groups,
-            directions=self._directions(patches, picture, groups, 0),
-            center=center,
-            unit=unit,
-            iteration=0,
-        )
-
-    def coarser(self, data: Observed) -> Observed | None:
-        """The picture at half the size: means of the known cells of 2 x 2 pixels.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        Observed or None
-            None if nothing is hidden, or if the half-size picture holds fewer than two
-            patches in a direction.
-        """
-        n_rows, n_cols = data.shape
-        if min(n_rows, n_cols // self.channels) < 4 * self.side:
-            return None
-        values, known = halve(self._split(data.values), self._split(data.mask))
-        if bool(known.all()):
-            return None
-        return Observed(_joined(values), _joined(known))
-
-    def isolated(self, data: Observed) -> bool:
-        """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        bool
-        """
-        mask = self._split(data.mask)
-        known = halve(mask.to(data.values.dtype), mask)[1]
-        return bool(known.all() and not mask.all())
-
-    def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
-        """Make a solver that starts from the completion of the coarser picture.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        above : Tensor
-            Completion of `coarser`.
-
-        Returns
-        -------
-        NonlocalLowRank
-        """
-        values, mask = self._split(data.values), self._split(data.mask)
-        rough = double(self._split(above), (values.shape[1], values.shape[2]))
-        seam = torch.stack(list(map(diffuse, values - rough, mask)))
-        return replace(self, start=_joined(rough + seam))
-
-    def _split(self, matrix: Tensor) -> Tensor:
-        """Split the channels: shape (n_channels, n_rows, n_cols)."""
-        pixels = matrix.unflatten(1, (-1, self.channels))
-        return pixels.permute(2, 0, 1).contiguous()
-
-    def _groups(self, data: Observed) -> PatchGroups:
-        n_rows, n_cols = data.shape
-        shape = n_rows, n_cols // self.channels
-        return PatchGroups(shape, self.side, self.size, self.radius, self.stride)
-
-    def _directions(
-        self, patches: PatchGroups, picture: Tensor, groups: Tensor, iteration: int
-    ) -> Tensor:
-        """Singular vectors for the next rounds, the last with the lowest threshold."""
-        lowest = self.threshold_at(iteration + DIRECTIONS_EVERY - 1)
-        return patches.directions(picture, groups, lowest)
-
-    def threshold_at(self, iteration: int) -> float:
-        """Threshold of a round.
-
-        Parameters
-        ----------
-        iteration : int
-            Number of rounds before it.
-
-        Returns
-        -------
-        float
-        """
-        first, last = self.threshold
-        progress = min(iteration / max(self.horizon - 1, 1), 1.0)
-        return first * (last / first) ** progress
-
-    def step(self, data: Observed, state: NonlocalState) -> NonlocalState:
-        patches, picture, k = self._groups(data), state.picture, state.iteration
-        if k and k % self.match_every == 0:
-            references, others = state.others, state.references
-            groups = patches.match(picture, references, state.doubt)
-            state = replace(state, references=references, others=others, groups=groups)
-        if k and k % DIRECTIONS_EVERY == 0:
-            directions = self._directions(patches, picture, state.groups, k)
-            state = replace(state, directions=directions)
-        found = state.groups, state.directions
-        estimate = patches.shrink(picture, *found, self.threshold_at(k))
-        moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
-        moved = torch.where(state.mask, 0, moved)
-        error = torch.where(state.mask, estimate - picture, 0).square().sum()
-        scale = state.unit.square() / (2 * data.n_observed)
-        return replace(
-            state,
-            objective=error.to(scale.dtype) * scale,
-            picture=picture + moved,
-            moved=moved,
-            estimate=estimate,
-            iteration=k + 1,
-        )
-
-    def residual(
-        self, data: Observed, previous: NonlocalState, current: NonlocalState
-    ) -> Tensor:
-        """Change of the hidden cells in the last round, relative to the observed ones.
-
-        This is the root mean square over hidden cells, in standard deviations of the
-        observed cells; zero after the last round of the schedule.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : NonlocalState
-            The state before the last step.
-        current : NonlocalState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
-        moved = current.moved.norm() / max(int((~current.mask).sum()), 1) ** 0.5
-        if current.iteration >= self.horizon:
-            moved = torch.zeros_like(moved)
-        return moved.to(data.values.dtype)
-
-    def outputs(self, state: NonlocalState) -> dict[str, Any]:
-        """Hidden cells as estimated, and estimates of observed cells by their groups.
-
-        Parameters
-        ----------
-        state : NonlocalState
-            Current state.
-
-        Returns
-        -------
-        dict
-        """
-        estimate = torch.where(state.mask, state.estimate, state.picture)
-        X = _joined(estimate).to(state.unit.dtype) * state.unit + state.center
-        return {
-            "X": X,
-            "iteration": state.iteration,
-            "trained_on": _joined(state.mask),
-            "solver": self,
-        }
-
-    def resumed(self, X: Tensor, iteration: int) -> NonlocalLowRank:
-        """Make a solver that continues from a completion at the threshold of a round.
-
-        Parameters
-        ----------
-        X : Tensor of the matrix's shape
-            Completion to start from.
-        iteration : int
-            Number of rounds done.
-
-        Returns
-        -------
-        NonlocalLowRank
-        """
-        threshold = self.threshold_at(iteration - 1)
-        return replace(self, threshold=(threshold, threshold), start=X)
-
-
-def _joined(channels: Tensor) -> Tensor:
-    """Join channels to a matrix in which those of a pixel are next to each other."""
-    return channels.permute(1, 2, 0).flatten(1)
