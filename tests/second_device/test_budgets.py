@@ -36,15 +36,18 @@ class Budget(NamedTuple):
 
 SHAPE = "how many singular values remain is a shape"
 CHOSEN = "the values decide which decomposition is precise enough and the cheapest"
+LIMITED = "the number of cells with limits is a shape"
 ROWS = "rows of similar length are solved together, and lengths are shapes"
 RANDOM = "random numbers are drawn by the CPU, so that all devices have the same"
 BUDGETS = {
     "ALS": Budget(560, 17, ROWS),
+    "CensoredEM": Budget(650, 1, LIMITED),
+    "CensoredFactorEM": Budget(570, 1, LIMITED),
     "CodeDescent": Budget(245),  # of 1 and of 8 mini-batches
     "Descent": Budget(21),
     "DouglasRachford": Budget(41, 4, CHOSEN),
-    "EM": Budget(215),  # 35 for each group of rows with about as many holes
-    "FactorEM": Budget(85),
+    "EM": Budget(220),  # 35 for each group of rows with about as many holes
+    "FactorEM": Budget(100),
     "Gibbs": Budget(400, 18, ROWS + "; " + RANDOM, copies=21),
     "GradientFlow": Budget(145, 4, SHAPE + ", of SpectralNetwork"),
     "HardRank": Budget(15),

@@ -238,7 +238,7 @@ class Censoring(Parts):
         -------
         Tilted
         """
-        at = self.of(missing)
+        at = self.of(missing).nonzero(as_tuple=True)
         m, v, tau, nu = (x[at] for x in (mean, variance, sites.precision, sites.linear))
         cavity = 1 / v - tau
         m_c, v_c = (m / v - nu) / cavity, 1 / cavity
@@ -294,10 +294,9 @@ class Censoring(Parts):
         -------
         Tensor of shape ()
         """
-        used = self.prior > 0
-        share, missing = self.share[used], PRIOR_CELLS * self.prior[used]
-        observed = (times.sum(0) + PRIOR_CELLS)[used] - missing
-        return (missing * share.log() + observed * (-share).log1p()).sum()
+        missing = PRIOR_CELLS * self.prior
+        observed = times.sum(0) + PRIOR_CELLS - missing
+        return (missing.xlogy(self.share) + observed * (-self.share).log1p()).sum()
 
     def completed(
         self,
