@@ -45,7 +45,7 @@ class Contribution(NamedTuple):
 
     See Also
     --------
-    Explanation : Lists them.
+    skmc.Explanation : Lists them.
     """
 
     label: Any
@@ -183,7 +183,7 @@ class Explains(BaseCompleter):
 
     See Also
     --------
-    Explanation : What `explain` returns.
+    skmc.Explanation : What `explain` returns.
     """
 
     _kind = cast(Any, "columns")  # what contributes, a `Kind`

@@ -80,7 +80,7 @@ def little_test(X: Container, *, missing_values: float = np.nan) -> LittleTest:
     See Also
     --------
     skmc.plot.MissingnessDisplay : Shows which columns are missing together.
-    skmc.patterns : Hides cells in several ways.
+    skmc.patterns.mar : Hides cells at random given others.
 
     Notes
     -----
