@@ -402,3 +402,11 @@ def test_missing_at_random_stays_so():
     for rank in (None, "auto"):
         completer = GaussianCompleter(lower_limit="min", rank=rank, random_state=0)
         assert rms(completer.fit_transform(X), exact, np.isnan(X)) < 0.2
+
+
+def test_columns_of_two_values_have_no_sensible_limit():
+    truth, hidden, _ = table()
+    truth[:, 2] = truth[:, 2] > truth[:, 2].mean()
+    X = np.where(hidden, np.nan, truth)
+    with pytest.warns(UserWarning, match=r"Columns \[2\] .* only two values"):
+        GaussianCompleter(1.0, lower_limit="min", rank=2).fit(X)

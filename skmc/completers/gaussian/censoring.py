@@ -533,8 +533,10 @@ def detection_limits(
     return low, high
 
 
-def warn_of_skewness(cells: np.ndarray, censoring: Censoring) -> None:
-    """Warn if most columns with limits are too skewed for a normal distribution.
+def warn_of_limits(cells: np.ndarray, censoring: Censoring) -> None:
+    """Warn if columns with limits cannot come from a normal distribution.
+
+    Most of them are too skewed, or some have only two values.
 
     Parameters
     ----------
@@ -544,6 +546,12 @@ def warn_of_skewness(cells: np.ndarray, censoring: Censoring) -> None:
         Limits of these cells.
     """
     limited = censoring.of(torch.from_numpy(np.isnan(cells))).any(0).numpy()
+    two = [k for k in np.flatnonzero(limited) if _n_values(cells[:, k]) == 2]
+    if two:
+        warn_user(
+            f"Columns {[int(k) for k in two]} with a limit of detection have only two "
+            "values, and a limit cuts a normal distribution; give them no limit."
+        )
     skewness = skew(cells[:, limited], nan_policy="omit")
     if np.mean(np.abs(skewness) > MOST_SKEWED) > 0.5:
         warn_user(
@@ -552,6 +560,10 @@ def warn_of_skewness(cells: np.ndarray, censoring: Censoring) -> None:
             "first.",
             UserWarning,
         )
+
+
+def _n_values(x: np.ndarray) -> int:
+    return len(np.unique(x[~np.isnan(x)]))
 
 
 def _of_cells(given: Any, name: str, shape: tuple[int, ...], end: float) -> np.ndarray:

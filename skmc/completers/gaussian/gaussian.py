@@ -45,7 +45,7 @@ from skmc.completers.gaussian.censoring import (
     CensoredFactorEM,
     Censoring,
     detection_limits,
-    warn_of_skewness,
+    warn_of_limits,
 )
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
@@ -342,7 +342,7 @@ class GaussianCompleter(
             if censoring is None:
                 return given
             used = torch.from_numpy(given.weights_of_rows > 0)
-            warn_of_skewness(given.matrix, censoring)
+            warn_of_limits(given.matrix, censoring)
             return replace(given, data=CensoredCells.of(given.data, censoring, used))
         if self._has_limits:
             raise ValueError(
