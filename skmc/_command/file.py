@@ -48,7 +48,7 @@ class File:
         """Print time and memory for a large file."""
         return None
 
-    def completions(self, given: ArrayLike) -> Sequence[np.ndarray]:
+    def completions(self, given: Any) -> Sequence[np.ndarray]:
         """Fit the completer; return the completed matrix, or the draws."""
         if self.n_draws is None:
             return [self.fitted.fit_transform(given)]

@@ -184,6 +184,8 @@ class TableFile(File, ABC):
         cells = np.empty((len(columns[0].values), len(used)), object)
         for place, column in enumerate(columns):
             cells[:, place] = column.values
+        from skmc.cells import TableMatrix
+        from skmc.completers.mixed import for_matrix
         from skmc.tables import Table
 
         table = Table.of(
@@ -199,7 +201,9 @@ class TableFile(File, ABC):
             return 0
         if self.level is not None:
             self.check_names(used[p] for p in np.flatnonzero(missing.any(0)))
-        self.fitted = table.completer_of(completer)
+        own = {"min_value", "max_value"} & {*completer.get_params(deep=False)}
+        completer.set_params(**dict.fromkeys(own))  # they are those of the table
+        self.fitted = for_matrix(completer, table)
         given = table.encode(numbers)
         empty = np.isnan(given).all(1)
         if empty.any() and len(self.columns) > 1:
@@ -214,7 +218,7 @@ class TableFile(File, ABC):
             )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
-            matrices = self.completions(given)
+            matrices = self.completions(TableMatrix(given, table.layout))
         for matrix in matrices:
             completed = table.write(cells, table.decode(matrix), missing)
             self.drawn.append(self.filled(used, completed, missing))

@@ -27,7 +27,7 @@ class Shaped(Protocol):
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
 NOT_A_NUMBER = (
     "which is not a number; MixedCompleter completes tables with text, categories and "
-    "dates by any completer, and AutoCompleter does so itself"
+    "dates by any completer"
 )
 
 
@@ -180,8 +180,8 @@ def _to_float(
     if kind in "mM":
         raise TypeError(
             f"{name} holds dates or durations ({array.dtype}), which are not numbers; "
-            "pass a data frame to MixedCompleter or AutoCompleter, or subtract a date "
-            "and divide by a unit."
+            "pass a data frame to MixedCompleter, or subtract a date and divide by a "
+            "unit."
         )
     if kind in "fiub":
         small = kind == "f" and array.itemsize <= 4

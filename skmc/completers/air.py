@@ -228,7 +228,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
-    stacked = (Variant("AIR", after=LOW_RANK),)
+    stacked = (Variant("air", after=LOW_RANK),)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -196,7 +196,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
     cost = Cost(0.1, sampled_trees=2e-5)
-    stacked = (Variant("chained, donors", comparing={"n_draws": 8, "max_iter": 2}),)
+    stacked = (Variant("chained", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY
     n_draws: Count = 20
@@ -228,7 +228,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         X = standardized(cells[used].astype(float), scaling)
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
-        groups = self._groups(missing, varies)
+        groups = _groups(missing, varies, given.first_columns)
         n_chains = min(len(RIDGES), self.n_draws)
         n_kept = -(-self.n_draws // n_chains)
         levels = [_levels(X[:, group], self.match) for group in groups]
@@ -268,13 +268,6 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         fitted = FittedTrees(priors, completion, index, rows)
         found = {"n_iter_": chains.n_iter, "_row_names": given.row_names}
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
-
-    def _groups(self, missing: np.ndarray, varies: np.ndarray) -> list[np.ndarray]:
-        """Columns that are drawn together, by increasing number of missing cells."""
-        used = np.flatnonzero(varies)
-        first = self._first_of_cells(len(varies))[used]
-        groups = [used[first == k] for k in np.unique(first)]
-        return sorted(groups, key=lambda group: int(missing[:, group[0]].sum()))
 
     def predict_std(self, X: Container) -> np.ndarray:
         """Standard deviation of the draws of each cell.
@@ -354,6 +347,16 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
             found = self._fitted.row_map.spread(cells, answer)
         found[..., self._priors.empty_cols] = np.nan
         return found.astype(cells.dtype, copy=False)
+
+
+def _groups(
+    missing: np.ndarray, varies: np.ndarray, first_columns: np.ndarray
+) -> list[np.ndarray]:
+    """Columns that are drawn together, by increasing number of missing cells."""
+    used = np.flatnonzero(varies)
+    first = first_columns[used]
+    groups = [used[first == k] for k in np.unique(first)]
+    return sorted(groups, key=lambda group: int(missing[:, group[0]].sum()))
 
 
 class _Chains:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 MOST_PAIRED = 2000  # largest number of rows or columns whose pairs are all compared
-LOW_RANK = ("SVD", "IALM", "TNNR", "NCARL")  # cheap candidates of low rank
+LOW_RANK = ("svd", "ialm", "tnnr", "ncarl")  # cheap candidates of low rank
 MOST_COLUMNS, RANK = 300, 20  # columns of a full covariance, else rank of the factors
 
 

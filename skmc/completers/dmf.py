@@ -173,7 +173,7 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     cost = Cost(0.05, svd=3e-7)
     stacked = (
         Variant(
-            "DMF, TV",
+            "dmf-tv",
             {"regularizer": "tv"},
             Cost(0.03, cells=5e-5),
             after=("biharmonic",),

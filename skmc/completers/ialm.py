@@ -118,7 +118,7 @@ class IALMCompleter(IterativeCompleter):
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
     cost = Cost(0.03, svd=3e-8)
-    stacked = (Variant("IALM"),)
+    stacked = (Variant("ialm"),)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

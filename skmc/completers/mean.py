@@ -118,7 +118,7 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
     accepts = (Observed, BlockObserved, ChunkedRows)
     cost = Cost(0.001, cells=4e-8)
-    stacked = (Variant("means"),)
+    stacked = (Variant("mean"),)
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -21,16 +22,15 @@ from sklearn.utils.validation import (
 )
 
 from skmc.base import BaseCompleter, Estimator, Explanation, Limits, row_names
-from skmc.cells import Container
+from skmc.cells import Calibration, Container, TableMatrix
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
-from skmc.completers.auto.auto import WRITING
 from skmc.loop import FitTasks, time_limit
 from skmc.parameters import Seed
 from skmc.stacking import calibration
 from skmc.tables import (
-    Calibration,
     Source,
+    Table,
     as_table,
     errors,
     explained_in_table,
@@ -46,6 +46,7 @@ from skmc.tables import (
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 Columns = Values | str | int | slice | Callable[[Any], Any]
+WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 KINDS = ("numeric", "ordinal", "categorical", "date")
 PARTS = 5  # of the cells of categories
 ENOUGH = 100  # held-out cells of each category, for which no further fit is made
@@ -286,7 +287,7 @@ default=numpy.nan
                     f"{name} of {type(completer).__name__} would bound the columns of "
                     f"the matrix that represents X; {remedy}."
                 )
-        completer = table.completer_of(completer)
+        completer = for_matrix(completer, table)
         source, known = Source.of(table, X), {}
         of_rows = has_fit_parameter(completer, "sample_weight")
         if rows is not None and of_rows:
@@ -298,10 +299,11 @@ default=numpy.nan
             left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
         with time_limit(left):
             with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
-                self.completer_ = completer.fit(source.matrix, **known)
+                matrix = TableMatrix(source.matrix, table.layout)
+                self.completer_ = completer.fit(matrix, **known)
             calibrations = None
             if not isinstance(completer, AutoCompleter):  # which has its own
-                again, weighed = table.completer_of(completer), source
+                again, weighed = clone(completer), source
                 if rows is not None and weights is not None:
                     used = np.flatnonzero(rows)
                     weighed = Source.of(table, safe_indexing(X, used))
@@ -567,7 +569,7 @@ default=numpy.nan
         completed = self.completer_.transform(matrix)
         if self._calibrations is None:
             return cast(np.ndarray, completed)
-        return self._table.calibrated(completed, self._calibrations)
+        return self._table.layout.calibrated(completed, self._calibrations)
 
     def _source(self, X: Container) -> Source:
         check_is_fitted(self)
@@ -593,6 +595,26 @@ def _written(source: Source, matrix: np.ndarray) -> Any:
     return source.completed(source.table.decode(matrix), only_measured=True)
 
 
+def for_matrix(completer: Any, table: Table) -> Any:
+    """Clone a completer for the matrix of a table, which is standardized.
+
+    Parameters
+    ----------
+    completer : completer
+        Completer, whose ``scaling="auto"`` becomes None unless there are only numbers.
+    table : Table
+        Description of the table.
+
+    Returns
+    -------
+    completer
+    """
+    own = clone(completer)
+    if not table.only_numbers and own.get_params().get("scaling") == "auto":
+        own.set_params(scaling=None)
+    return own
+
+
 def _calibrations_of(
     completer: Any,
     fitted: Any,
@@ -609,7 +631,7 @@ def _calibrations_of(
     table, found = source.table, []
     held_out = list(_held_out(completer, fitted, source, known))
     chosen = [k for k, kind in enumerate(table.kinds) if kind == "categorical"]
-    for k, (columns, category) in zip(chosen, table.categories, strict=True):
+    for k, (columns, category) in zip(chosen, table.layout.categories, strict=True):
         parts = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
         rows = np.concatenate(parts)
         blocks = [
@@ -633,7 +655,8 @@ def _held_out(
     no other fit is needed, and all cells are held out, a fifth at a time.
     """
     table, numbers = source.table, source.numbers
-    if not table.categories:
+    layout = table.layout
+    if not layout.categories:
         return
     matrix = source.matrix
     seen = ~np.isnan(numbers)
@@ -654,4 +677,5 @@ def _held_out(
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # those of the fit to all cells suffice
-                yield hidden, completer.fit(rest, **known).transform(rest)
+                fit = completer.fit(TableMatrix(rest, layout), **known)
+                yield hidden, fit.transform(rest)

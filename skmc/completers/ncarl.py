@@ -168,7 +168,7 @@ class NCARLCompleter(IterativeCompleter):
         unweighted="it keeps the observed cells, whatever they weigh",
     )
     cost = Cost(0.04, svd=1e-7)
-    stacked = (Variant("NCARL"),)
+    stacked = (Variant("ncarl"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
 

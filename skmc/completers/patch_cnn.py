@@ -197,7 +197,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
     cost = Cost(0.06, cells=0.0001)
-    stacked = (Variant("patch CNN", after=("biharmonic", "nonlocal")),)
+    stacked = (Variant("patch-cnn", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
 

@@ -188,7 +188,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05)
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
-    stacked = (Variant("Soft-Impute", after=LOW_RANK),)
+    stacked = (Variant("soft-impute", after=LOW_RANK),)
     accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 5
 

@@ -167,7 +167,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
     cost = Cost(0.03, cells=6e-6)
     accepts = (Observed, ChunkedRows)
-    stacked = (Variant("SVD"),)
+    stacked = (Variant("svd"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

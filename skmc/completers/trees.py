@@ -28,7 +28,7 @@ from skmc.base import (
     TakesRowWeights,
     limit_of,
 )
-from skmc.cells import Container, Given, Priors, Scaling
+from skmc.cells import Container, Given, Priors, Scaling, TableMatrix
 from skmc.compatibility import HasMethods
 from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
 from skmc.completers._units import standardized, undone
@@ -198,13 +198,13 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
         Variant(
-            "trees, linear",
+            "trees-linear",
             {"linear": True, "n_estimators": 30},
             Cost(0.3, n_cols=0.002, trees=4e-6),
             comparing={"n_estimators": 10},
         ),
         Variant(
-            "trees, 3 rounds",
+            "trees-rounds",
             {"max_iter": 3, "n_estimators": 30},
             Cost(n_cols=0.04, trees=7e-6),
             comparing={"n_estimators": 10},
@@ -281,9 +281,9 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         linear = None
         if self.linear:
             gaussian = GaussianCompleter(random_state=rng)
-            gaussian._first_columns = self._first_columns
-            linear = gaussian.fit(cells, sample_weight=given.row_weights)._fitted
-        first, weights = self._first_of_cells(len(varies)), given.weights_of_rows
+            matrix = TableMatrix(cells, given.layout)
+            linear = gaussian.fit(matrix, sample_weight=given.row_weights)._fitted
+        first, weights = given.first_columns, given.weights_of_rows
         together = self.estimator == "extra_trees"
         plan = _Plan.of(X, weights, varies, first, together)
         start = whole = _expected(cells, scaling, linear)

@@ -158,7 +158,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
     cost = Cost(0.08, svd=4e-7)
-    stacked = (Variant("TNNR"),)
+    stacked = (Variant("tnnr"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

@@ -30,7 +30,7 @@ from skmc.model_selection.drawn import (
 )
 from skmc.model_selection.memory import memory_of, start_peak
 from skmc.model_selection.splitters import CellSplit, CountSplit
-from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
+from skmc.tables import Source, cell_errors, completed_by, source_of
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
 METRICS_OF_COUNTS = {"rmse", "relative_error"}
@@ -59,8 +59,8 @@ def compare(
         fitted by ``fit_transform`` to an array with NaN.
     X : matrix of any container, or `Entries`, or table
         Observed cells, some of which are held out. A data frame or array with columns
-        that are not numbers is a table, which `MixedCompleter` and `AutoCompleter`
-        take. The parameters of the first `MixedCompleter` define the columns of
+        that are not numbers is a table, which `MixedCompleter` takes, around any
+        completer. The parameters of the first `MixedCompleter` define the columns of
         categories and levels, and the marks of missing cells.
     cv : int >= 1, default=5
         Number of splits for each pattern.
@@ -215,11 +215,10 @@ def _cells(
     """Observed cells of a matrix or table, and the table."""
     if isinstance(X, Entries):
         return X, None
-    words = has_words(X)
     reader = next((c for c in named.values() if hasattr(c, "categorical")), None)
-    if words or reader is not None:
+    if reader is not None:
         source = source_of(X, reader)
-        if words or not source.table.only_numbers:
+        if not source.table.only_numbers:
             if not set(metrics) <= {"nmae", "crps"}:
                 raise ValueError(
                     "X has columns that are not numbers, so metrics must be ['nmae'], "

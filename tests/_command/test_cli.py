@@ -1101,7 +1101,7 @@ def test_auto_is_the_default_of_tables(run, tmp_path):
     assert "candidate" in err and "status" not in err
     code, _, err = run(
         *("complete", "in.csv", "o2.csv", "--method", "auto", "--time-limit", "2"),
-        *("--set", "candidates=['means', 'KNN']"),
+        *("--set", "candidates=['mean', 'knn']"),
     )
     assert code == 0 and re.search(r"candidate +status +error", err)
 

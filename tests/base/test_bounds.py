@@ -34,7 +34,7 @@ COMPLETERS: dict[str, Any] = {
     "chained": ChainedCompleter(n_draws=4, random_state=0),
     "trees": TreesCompleter(n_estimators=10, random_state=0),
     "linear trees": TreesCompleter(n_estimators=10, linear=True, random_state=0),
-    "auto": AutoCompleter(["means", "Gaussian"], random_state=0),
+    "auto": AutoCompleter(["mean", "gaussian"], random_state=0),
 }
 TABLES = {
     "array": lambda x: x,
@@ -60,7 +60,7 @@ def numbers(table: Any) -> np.ndarray:
 def test_completions_and_draws_are_within_bounds(name, kind, cells, low, high):
     completer, table = COMPLETERS[name], TABLES[kind](cells)
     bounds = {"min_value": low, "max_value": high}
-    own = kind != "words" or name == "auto"
+    own = kind != "words"
     own = completer.set_params(**bounds) if own else MixedCompleter(completer, **bounds)
     try:
         own.fit(table)
@@ -108,7 +108,7 @@ def test_truncated_draws_have_the_truncated_distribution():
     [
         lambda bounds: GaussianCompleter(**bounds),
         lambda bounds: KNNCompleter(**bounds),
-        lambda bounds: AutoCompleter(["means"], **bounds),
+        lambda bounds: AutoCompleter(["mean"], **bounds),
         lambda bounds: MixedCompleter(MeanCompleter(), **bounds),
     ],
 )

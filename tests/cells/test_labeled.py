@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from conftest import COMPLETERS, make, small_problem
 
 from skmc import (
-    AutoCompleter,
     FactorizationCompleter,
     GroupedCompleter,
     KNNCompleter,
@@ -159,7 +158,7 @@ def test_tables_of_arrow_keep_their_types(matrix):
     gone = pa.array([None if k % 7 == 0 else k for k in range(40)], pa.int64())
     X = X.set_column(0, "n", gone).replace_schema_metadata({"source": "survey"})
     grouped = GroupedCompleter(MixedCompleter(MeanCompleter()), by="color")
-    for completer in (MixedCompleter(KNNCompleter()), AutoCompleter(), grouped):
+    for completer in (MixedCompleter(KNNCompleter()), MixedCompleter(), grouped):
         found = completer.fit_transform(X)
         assert found.column_names == X.column_names
         assert set(found.schema.types[1:]) <= {pa.float32(), pa.string()}

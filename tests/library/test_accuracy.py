@@ -33,7 +33,7 @@ IMPROVED = 0.95
 SEEDS = (0, 1)
 
 # The defaults of these take long, and a clock decides about candidates.
-FEW = {"candidates": ["means", "KNN", "SVD", "Gaussian"], "max_time": None}
+FEW = {"candidates": ["mean", "knn", "svd", "gaussian"], "max_time": None}
 PARAMS: dict[str, dict[str, Any]] = {
     "AutoCompleter": FEW,
     "MixedCompleter": {"completer": skmc.GaussianCompleter(random_state=0)},

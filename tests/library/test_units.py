@@ -100,7 +100,7 @@ def test_units_and_origins_of_columns_do_not_matter(cls):
     completer = make(
         cls,
         max_iter=2 if cls is TreesCompleter else 40,  # rounds
-        candidates=["means", "KNN", "SVD"],
+        candidates=["mean", "knn", "svd"],
     )
     values, lengths = answers(completer, X, NEW)
     for name, (scale, shift) in CHANGES.items():
@@ -250,7 +250,7 @@ def test_a_stack_shows_pictures_as_they_are():
 def test_units_of_sparse_matrices_that_seem_to_differ_are_warned_of(cls):
     X = low_rank(60, 5)
     X[np.random.RandomState(0).rand(60, 5) < 0.2] = 0
-    completer = make(cls, candidates=["means"])
+    completer = make(cls, candidates=["mean"])
     for column, differ in ((1, False), (1e-4, True)):
         cells = sp.csr_array(X * [column, 1, 1, 1, 1])
         with warnings.catch_warnings(record=True) as caught:

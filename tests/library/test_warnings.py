@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 
 from skmc import (
     AIRCompleter,
-    AutoCompleter,
     BayesianFactorizationCompleter,
     BiharmonicCompleter,
     DMFCompleter,
@@ -92,17 +91,9 @@ CASES = {
         lambda: MixedCompleter(MeanCompleter()).fit(LONG),
         "'user' and 'day'",
     ),
-    "long form, in a stack": (
-        lambda: AutoCompleter(["means"]).fit(LONG.astype({"user": str})),
-        "SeriesCompleter(unit=..., time=...)",
-    ),
     "few placebos": (
         lambda: effect(RNG.randn(8, 6), np.eye(8, 6, 5) > 0, n_placebos=3),
         "3 placebos give no interval of 90 %, which needs 9",
-    ),
-    "identifiers, in a stack": (
-        lambda: AutoCompleter(["means", "KNN"], random_state=0).fit_transform(TABLE),
-        "ticket",
     ),
     "sparse": (
         lambda: FactorizationCompleter(2, lambda_ridge=0.1, max_iter=1, tol=0).fit(

@@ -66,7 +66,7 @@ def test_tables_of_numbers_have_the_completers_deviations():
     np.testing.assert_allclose(mixed.predict_std(X), inner.predict_std(X), rtol=1e-9)
     np.testing.assert_allclose(mixed.sample(X, 3, 0), inner.sample(X, 3, 0), rtol=1e-9)
     assert list(mixed.predict_std(X)) == list(X)
-    auto = AutoCompleter(["means", "SVD"], random_state=0)
+    auto = AutoCompleter(["mean", "svd"], random_state=0)
     mixed = MixedCompleter(clone(auto), like_observed=False).fit(X)
     both = zip(
         mixed.predict_interval(X, 0.8),
@@ -94,7 +94,7 @@ def test_intervals_contain_hidden_cells(table):
     """They exist for numbers, dates and levels; categories stay missing."""
     truth, hidden, X = table
     completer = MixedCompleter(
-        AutoCompleter(["means", "SVD", "Gaussian"], random_state=0)
+        AutoCompleter(["mean", "svd", "gaussian"], random_state=0)
     ).fit(X)
     low, high = completer.predict_interval(X, 0.9)
     inside = []

@@ -210,7 +210,7 @@ def test_pooled_regression_equals_that_of_statsmodels():
     "completer",
     [
         MixedCompleter(SVDCompleter(rank=1)),
-        AutoCompleter(["means", "SVD"], random_state=0),
+        MixedCompleter(AutoCompleter(["mean", "svd"], random_state=0)),
     ],
     ids=["mixed", "auto"],
 )

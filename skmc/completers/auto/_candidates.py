@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from skmc.base import BaseCompleter, TakesGraphs
-from skmc.cells import Container, Entries
+from skmc.base import TakesGraphs
+from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest, completer_classes
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
@@ -30,8 +30,7 @@ class Candidate(NamedTuple):
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
     the machine, and for this candidate. ``takes`` names the features and graphs of rows
     and columns that its ``fit`` gets. ``comparing``, ``after`` and ``only_after`` are
-    those of `Variant`. ``first_columns`` says which columns of the matrix represent the
-    same cell of a table.
+    those of `Variant`.
     """
 
     name: str
@@ -41,19 +40,14 @@ class Candidate(NamedTuple):
     comparing: Mapping[str, Any] = MappingProxyType({})
     after: tuple[str, ...] = ()
     only_after: bool = True
-    first_columns: np.ndarray | None = None
 
-    def clone(self, comparing: bool = False) -> Any:
-        """An unfitted clone of the estimator, which knows the columns of each cell."""
-        own, first = clone(self.estimator), self.first_columns
+    def clone(self, layout: Layout | None = None, *, comparing: bool = False) -> Any:
+        """An unfitted clone of the estimator, for the matrix of a table if any."""
+        own = clone(self.estimator)
         if comparing and self.comparing:
             own.set_params(**self.comparing)
-        if first is None or len(np.unique(first)) == len(first):
-            return own
-        if isinstance(own, BaseCompleter):
-            own._first_columns = first
-        elif type(own) is IterativeImputer:
-            own = CellImputer.like(own, first)
+        if layout is not None and layout.categories and type(own) is IterativeImputer:
+            return CellImputer.like(own, layout.first_columns)
         return own
 
     def order(self, size: Size) -> float:
@@ -113,6 +107,11 @@ class CellImputer(IterativeImputer):
         own._first_columns = first_columns
         return own
 
+    def __sklearn_clone__(self) -> CellImputer:
+        imputer = IterativeImputer(**self.get_params(deep=False))
+        assert self._first_columns is not None
+        return CellImputer.like(clone(imputer), self._first_columns)
+
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> np.ndarray:
@@ -137,7 +136,7 @@ def informed(
             slower = getattr(candidate.estimator, "cost", GENERIC).informed
             found.append(
                 candidate._replace(
-                    name=f"{candidate.name}, informed",
+                    name=f"{candidate.name}-informed",
                     cost=partial(_times, slower, candidate.cost),
                     takes=takes,
                     after=(),
@@ -185,7 +184,7 @@ def _chained_trees(seed: int) -> Candidate:
     )
     cost = Cost(n_cols=0.08, trees=1.3e-5)
     fewer = {"estimator__n_estimators": 10}
-    return Candidate("chained, trees", chain, cost, comparing=fewer)
+    return Candidate("chained-trees", chain, cost, comparing=fewer)
 
 
 def candidates_for(
@@ -227,7 +226,7 @@ def candidates_for(
     >>> from skmc.model_selection import compare
     >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
     >>> found = candidates_for(X, max_time=0.2, random_state=0)
-    >>> "SVD" in found, "trees, linear" in found
+    >>> "svd" in found, "trees-linear" in found
     (True, False)
     >>> len(compare(found, X, cv=1)) == len(found)
     True

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skmc.base import known_of_rows
-from skmc.cells import Entries, Given, Scaling
+from skmc.base import BaseCompleter, known_of_rows
+from skmc.cells import Entries, Given, Layout, Scaling, TableMatrix
 from skmc.completers._units import standardized, undone
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._fitted import as_seen_by, compares_columns, own_values
@@ -27,7 +27,6 @@ from skmc.stacking import (
     rms,
     simplex_minimum,
 )
-from skmc.tables import Table
 
 SCOUT = 0.25  # seconds of a candidate that is always tried
 BUDGET, SHARE_OF_MAX_TIME = 7.0, 0.1  # seconds of all comparisons, the larger one
@@ -150,7 +149,8 @@ class Trial:
         """The fitted estimator, and its predictions of a part."""
         if compares_columns(self.candidate.estimator):
             matrix = undone(cells.to_cells(), scaling)
-            fitted, found = self._predict_seen(Entries.of_matrix(matrix), part, known)
+            seen = Entries.of_matrix(matrix, layout=cells.layout)
+            fitted, found = self._predict_seen(seen, part, known)
             guess = np.full(matrix.shape, np.nan)
             guess[cells.rows[part], cells.cols[part]] = found
             found = standardized(guess, scaling)[cells.rows[part], cells.cols[part]]
@@ -160,7 +160,7 @@ class Trial:
     def _predict_seen(
         self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
     ) -> tuple[Any, np.ndarray]:
-        fitted = self.candidate.clone(True)
+        fitted = self.candidate.clone(cells.layout, comparing=True)
         given = self.candidate.arguments(known, cells[~part])
         if not hasattr(fitted, "predict_entries"):
             return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
@@ -234,8 +234,6 @@ class Race:
         Time limit in seconds from now.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
-    table : Table or None, default=None
-        Table that the matrix represents, if it has columns that are not numbers.
     beyond : ndarray of shape (n, n_cols) or None, default=None
         Some rows of the whole matrix that are not among those of ``cells``.
     """
@@ -248,11 +246,9 @@ class Race:
         full_size: Size,
         max_time: float,
         known: Mapping[str, Any],
-        table: Table | None = None,
         beyond: np.ndarray | None = None,
     ) -> None:
-        self.known, self.scaling, self.table = known, scaling, table
-        self.beyond = beyond
+        self.known, self.scaling, self.beyond = known, scaling, beyond
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + max_time
@@ -264,6 +260,11 @@ class Race:
         self.members: list[Trial] = []
         self.n_parts = 0  # parts that all members have predicted
         self.interrupted = False
+
+    @property
+    def layout(self) -> Layout | None:
+        """What the columns are in a table, if the matrix represents one."""
+        return self.cells.layout
 
     @property
     def seconds_left(self) -> float:
@@ -366,9 +367,11 @@ class Race:
                 warnings.simplefilter("ignore")  # the leaderboard counts them
                 try:
                     given = trial.candidate.arguments(part.known, part.cells)
-                    estimator = trial.candidate.clone()
-                    cells = as_seen_by(estimator, part.cells, self.scaling)
-                    fitted = estimator.fit(cells, **given)
+                    estimator = trial.candidate.clone(self.layout)
+                    X: Any = as_seen_by(estimator, part.cells, self.scaling)
+                    if isinstance(estimator, BaseCompleter):
+                        X = TableMatrix(X, self.layout)
+                    fitted = estimator.fit(X, **given)
                     if seconds_left() > 0 or trial.anytime or trial.fitted is None:
                         return fitted
                 except KeyboardInterrupt:
@@ -459,20 +462,20 @@ class Race:
         return np.ones(len(rows)) if weights is None else weights[rows]
 
     def _stacking(self, priors: Priors | None = None) -> Stacking:
-        cells, table = self.held_out(), self.table
+        cells, layout = self.held_out(), self.layout
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
         place, times = (
             (cells.rows, cells.cols, self.size.n_cols),
             self._times(self.n_parts),
         )
-        if table is None:
+        if layout is None:
             return Stacking.of(R, *place, priors, times=times)
         return Stacking.of(
             R,
             *place,
             priors,
-            numbers=table.measured_columns,
-            categories=HeldOutCategory.all_of(table, cells, R),
+            numbers=layout.measured_columns,
+            categories=HeldOutCategory.all_of(layout, cells, R),
             times=times,
         )
 
@@ -589,7 +592,7 @@ class Race:
         """
         speed, matrix = self._speed(), self.cells.to_cells()
         for step in CHECK_STEPS if self.size == self.full_size else ():
-            cells = Entries.of_matrix(matrix[::step])
+            cells = Entries.of_matrix(matrix[::step], layout=self.layout)
             size = Size(*cells.matrix_shape, len(cells))
             check = Trial.of(candidate, size, size)
             if check.cost * speed <= min(seconds, self.seconds_for_checks):

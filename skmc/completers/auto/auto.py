@@ -6,19 +6,17 @@ import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import (
     CompleterTags,
     Contribution,
-    Estimator,
     Explains,
     Explanation,
     Outcome,
@@ -32,7 +30,6 @@ from skmc.base import (
     warn_user,
 )
 from skmc.cells import Container, Entries, Given, LikeObserved
-from skmc.compatibility import safe_indexing
 from skmc.completers._units import standardized
 from skmc.completers.auto._candidates import MAX_TIME, informed, selected
 from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
@@ -43,26 +40,10 @@ from skmc.loop import FitTasks, seconds_left
 from skmc.new_rows import RowIndex
 from skmc.parameters import Positive, Seed
 from skmc.stacking import Spread
-from skmc.tables import (
-    Source,
-    Table,
-    as_table,
-    errors,
-    explained_in_table,
-    has_words,
-    indicator_for,
-    numeric_deviations,
-    table_for,
-    warn_of_columns,
-    weights_of_table_rows,
-    with_indicator,
-    with_tables,
-)
 
 N_PARTS = 8
 MAX_ROWS = 1_500  # largest number of rows on which candidates are compared
 ROWS_TIMED = 500  # other rows, whose completion is timed
-WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
@@ -79,10 +60,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         X_{ij} = \sum_k w_{jk} X^{(k)}_{ij}, \qquad w_{jk} \ge 0, \quad
         \sum_k w_{jk} = 1,
 
-    with weights for each column j that minimize the error of the held-out cells. In a
-    table, the probabilities of categories are combined in the same way. Most tables
-    take a few seconds; see ``max_time``. `leaderboard_` lists the candidates with their
-    errors, and `verdict_` says in words what was chosen.
+    with weights for each column j that minimize the error of the held-out cells. In
+    tables, which `MixedCompleter` completes with this class, the probabilities of
+    categories are combined in the same way. Most matrices take a few seconds; see
+    ``max_time``. `leaderboard_` lists the candidates with their errors, and `verdict_`
+    says in words what was chosen.
 
     Parameters
     ----------
@@ -98,7 +80,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         `sklearn.impute.IterativeImputer` with trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
-        without them. A sequence selects some of these by name ("means", "KNN", "SVD"
+        without them. A sequence selects some of these by name ("mean", "knn", "svd"
         ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
         All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
@@ -123,11 +105,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the parts, and of all candidates except those of a mapping.
-    like_observed : {"auto"} or bool, default="auto"
+    like_observed : bool, default=False
         Whether missing cells get values that look like the observed ones: integers are
         whole, decimals have at most as many digits as those of the column, and values
-        are within the column's observed range. "auto" is True for tables with columns
-        that are not numbers, and False for matrices.
+        are within the column's observed range. In a table, that of `MixedCompleter` is
+        used instead.
     min_value : float, array-like, dict or None, default=None
         Smallest value of completed cells and of draws: one for all columns, one for
         each, or by name or position. None, NaN and columns that a dict does not list
@@ -144,8 +126,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -179,7 +160,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     See Also
     --------
-    MixedCompleter : Tables with categories and dates; uses this class by default.
+    MixedCompleter : Tables of any columns; uses this class by default.
     skmc.model_selection.compare : Compares completers instead of combining them.
     SeriesCompleter : Rows are times.
 
@@ -230,8 +211,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     ``scaling="auto"`` of a candidate becomes that of the stack.
 
     `explain` lists the members. The base is the mean :math:`m_j` of the observed cells
-    of the column, and a member contributes :math:`w_{jk} (X^{(k)}_{ij} - m_j)`. In a
-    table with columns of words, those of numbers can be explained.
+    of the column, and a member contributes :math:`w_{jk} (X^{(k)}_{ij} - m_j)`.
 
     Rows and columns without an observed cell have no held-out cells either. If features
     or graphs describe them, only candidates that take these are used there, with their
@@ -264,9 +244,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     >>> rng = np.random.RandomState(0)
     >>> X = np.outer(rng.rand(30), rng.rand(20))
     >>> X[11, 9] = np.nan
-    >>> completer = AutoCompleter(["means", "KNN", "SVD"], random_state=0).fit(X)
+    >>> completer = AutoCompleter(["mean", "knn", "svd"], random_state=0).fit(X)
     >>> completer.verdict_.split(":")[0]
-    'SVD alone, of 3 candidates'
+    'svd alone, of 3 candidates'
     """
 
     completer_tags = CompleterTags(
@@ -278,14 +258,12 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
-    like_observed: bool | Literal["auto"] = "auto"
+    like_observed: bool = False
 
     verdict_: str = field(init=False)
     weights_: dict[str, float] = field(init=False)
     column_weights_: dict[str, np.ndarray] = field(init=False)
     completers_: dict[str, Any] = field(init=False)
-    _table: ClassVar[Table | None] = None  # set if X is a table
-    _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
     _fitted: FittedStack = field(init=False)
     _kind = "completers"
     _leaderboard: list[dict[str, Any]] = field(init=False)
@@ -305,7 +283,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         """Complete ``X``, and learn a map that completes other rows.
 
         Candidates whose ``fit`` takes features or graphs are tried both with them,
-        under names that end in "informed", and without.
+        under names that end in "-informed", and without.
 
         Parameters
         ----------
@@ -343,9 +321,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Raises
         ------
         ValueError
-            As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
-            features or graphs of columns. ``sample_weight`` has another shape, or a
-            weight is negative or NaN.
+            As for `FactorizationCompleter.fit`. ``sample_weight`` has another shape, or
+            a weight is negative or NaN.
         """
         return self._run_fit(
             X,
@@ -359,12 +336,6 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
-        for name in known:
-            if name.startswith("col") and has_words(X):
-                raise ValueError(
-                    f"{name} needs a matrix, but X has columns that are not numbers; "
-                    "encode them, or leave it out."
-                )
         given = super()._given(X, known)
         cold, statistics = Cold.of(given), given.statistics
         statistics = replace(  # described rows are not empty
@@ -381,15 +352,16 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
         """Compare candidates, weight them, and fit the members to all cells."""
-        end = self._end(given)
+        end = time.perf_counter() + (self.max_time or np.inf) - given.seconds
+        end = min(end, time.perf_counter() + seconds_left())
         cells, priors, known = given.matrix, given.statistics, dict(given.known)
         used = given.weights_of_rows > 0
         if given.row_weights is not None:
             known["sample_weight"] = given.row_weights
             known = known_of_rows(known, np.flatnonzero(used))
         cold = Cold.of(given)
-        table, how = self._represented_by(given), given.units(self.scaling)
-        if table is not None:  # its matrix is standardized
+        layout, how = given.layout, given.units(self.scaling)
+        if layout is not None and layout.categories:  # whose columns have one unit
             how = None
         if self.scaling == "auto" and how == "global":
             warn_of_units(self, given.data)
@@ -403,13 +375,14 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             rows = np.sort(rows[:MAX_ROWS])
             sample = Sample(whole.cells[rows], known_of_rows(known, rows))
         labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
-        entries = Entries.of_matrix(sample.cells)
-        label = self._together(labels, given)[entries.rows, entries.cols]
+        entries = Entries.of_matrix(sample.cells, layout=layout)
+        # Otherwise a held-out category could be inferred from its other columns.
+        label = labels[:, given.first_columns][entries.rows, entries.cols]
         n_observed = int(np.count_nonzero(~np.isnan(whole.cells)))
         size = Size(len(whole.cells), cells.shape[1], n_observed)
         seconds = end - time.perf_counter() - REST(size)
-        race = Race(entries, label, scaling, size, seconds, sample.known, table, beyond)
-        self._compare(race, how, seed, self._first_of_given(given), tasks)
+        race = Race(entries, label, scaling, size, seconds, sample.known, beyond)
+        self._compare(race, how, seed, tasks)
         race.drop_slow()
         stacking = race.stack()
         members, weights, cold_weights = cold.weights(race, stacking)
@@ -419,7 +392,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             for trial in members:
                 completers[trial.name] = race.last_fit(trial, end, whole, sample)
                 last.done(trial.name)
-        of_table = table, stacking.calibrations
+        of_table = layout, stacking.calibrations
         stack = Stack(completers, list(weights), scaling, *of_table)
         values = priors.fill(cells, _completed(stack, cells, used))
         if cold.rows.any():
@@ -434,7 +407,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             "completers_": completers,
             "verdict_": race.verdict(stacking),
             "_leaderboard": race.leaderboard(stacking),
-            **self._of_table(given),
+            **self._limits(given),
         }
         fitted = FittedStack(
             statistics=priors,
@@ -452,21 +425,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         )
         return Outcome(fitted, attributes, interrupted=race.interrupted)
 
-    def _end(self, given: Given) -> float:
-        """The time at which the limit ends, less the time to write a table."""
-        end = time.perf_counter() + (self.max_time or np.inf) - given.seconds
-        if given.source is not None:
-            end -= WRITING * given.seconds
-        return min(end, time.perf_counter() + seconds_left())
-
-    def _compare(
-        self,
-        race: Race,
-        how: str | None,
-        seed: int,
-        first: np.ndarray,
-        tasks: FitTasks,
-    ) -> None:
+    def _compare(self, race: Race, how: str | None, seed: int, tasks: FitTasks) -> None:
         """Compare the candidates; raise an error if none of them could be fitted."""
         wanted, known = self.candidates, race.known
         sides = {name: x for name, x in known.items() if name != "sample_weight"}
@@ -474,19 +433,15 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         candidates = [candidate.scaled_by(how) for candidate in candidates]
         if sides and not any(candidate.takes for candidate in candidates):
             warn_user(
-                f"None of the candidates takes {' or '.join(sides)}; add 'Bayesian' or "
-                "'Factorization', or leave them out."
+                f"None of the candidates takes {' or '.join(sides)}; add "
+                "'factorization' or 'bayesian-factorization', or leave them out."
             )
-        candidates = [c._replace(first_columns=first) for c in candidates]
         race.run(candidates, not isinstance(wanted, str), tasks)
         if not race.members:
             if race.interrupted:
                 raise KeyboardInterrupt
             said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
             raise ValueError(f"None of the candidates could be fitted: {said}.")
-
-    def __sklearn_tags__(self) -> Tags:
-        return with_tables(super().__sklearn_tags__())
 
     def predict_std(self, X: Container) -> np.ndarray:
         r"""Standard deviation of the cells that `transform` returns.
@@ -508,12 +463,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Standard deviations; 0 in observed cells. NaN in non-numeric columns, and in
-            missing cells if no cells could be held out.
+            Standard deviations; 0 in observed cells. NaN in missing cells if no cells
+            could be held out.
         """
         check_is_fitted(self)
-        std = self._fitted.deviations(self._read(X, reset=False))
-        return std if self._table is None else numeric_deviations(self._table, std)
+        return self._fitted.deviations(self._read(X, reset=False))
 
     def predict_interval(
         self, X: Container, level: float = 0.9
@@ -536,30 +490,29 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         low : ndarray of shape (n_samples, n_features)
         high : ndarray of shape (n_samples, n_features)
             The interval of an observed cell is its value. With ``like_observed``, the
-            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
+            ends are rounded and clipped like the completion. NaN as in `predict_std`.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        cells, source = self._read_rows(X, reset=False)
+        cells = self._read(X, reset=False)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
         center = self._model_values(cells)
         low, high = center - half, center + half
         if self._like is not None:
             low, high = self._like.apply(low), self._like.apply(high)
-        if source is None:
-            known = ~np.isnan(cells)
-            return np.where(known, cells, low), np.where(known, cells, high)
-        return source.ends(low), source.ends(high)
+        known = ~np.isnan(cells)
+        return np.where(known, cells, low), np.where(known, cells, high)
 
-    def explain(self, X: Container, row: Any, column: Any) -> Explanation:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().explain(X, row, column)
-        cells, source = self._read_rows(X, reset=False)
-        return explained_in_table(
-            source, row, column, lambda i, j: self._explained(cells, i, j, i)
-        )
+    def _limits(self, given: Given) -> dict[str, Any]:
+        """Bounds of completed cells, and decimals if these are like observed ones."""
+        n_cols, layout = given.statistics.shape[1], given.layout
+        like = bounds = layout.bounds if layout else self._bounds_of(n_cols)
+        if self.like_observed and layout is None:
+            names = getattr(self, "feature_names_in_", ())
+            ends = bounds_of(self.min_value, self.max_value, names, n_cols)
+            like = LikeObserved.of(given.matrix, *ends)
+        return {"_bounds": bounds, "_like": like}
 
     def _explained(self, cells: np.ndarray, i: int, j: int, name: Any) -> Explanation:
         if np.isnan(cells[i]).all() and self._fitted.is_whole(cells):
@@ -593,100 +546,6 @@ class AutoCompleter(Explains, Samples, TakesBounds):
                 "leaderboard_ needs pandas: pip install pandas."
             ) from error
         return pandas.DataFrame(self._leaderboard)
-
-    def get_feature_names_out(
-        self, input_features: ArrayLike | None = None
-    ) -> np.ndarray:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().get_feature_names_out(input_features)
-        names = Estimator.get_feature_names_out(self, input_features)
-        return self._with_flags(
-            names, names[self._table.kept_columns(self.keep_empty_features)]
-        )
-
-    def score(self, X: Container, y: object = None) -> float:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().score(X, y)
-        X = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        source = Source.of(self._table, X)
-        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
-
-    def _of_table(self, given: Given) -> dict[str, Any]:
-        """Fitted attributes of a table, or of a matrix without a table."""
-        if given.source is not None:
-            bounds = given.source.table.bounds
-            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
-            if self.add_indicator:
-                found["indicator_"] = indicator_for(given.source.X)
-            return found
-        like = bounds = self._bounds_of(given.matrix.shape[1])
-        if self.like_observed is True:
-            low, high = bounds_of(
-                self.min_value,
-                self.max_value,
-                getattr(self, "feature_names_in_", ()),
-                given.matrix.shape[1],
-            )
-            like = LikeObserved.of(given.matrix, low, high)
-        return {"_table": None, "_bounds": bounds, "_like": like}
-
-    def _read_rows(
-        self, X: Container, *, reset: bool, sample_weight: ArrayLike | None = None
-    ) -> tuple[np.ndarray, Any]:
-        table = None if reset else self._table
-        if table is None and not (reset and has_words(X)):
-            return super()._read_rows(X, reset=reset)
-        X = as_table(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        if table is None:
-            weights = None
-            if sample_weight is not None:
-                weights = weights_of_table_rows(X, sample_weight)
-            table = table_for(self, X, weights)
-            warn_of_columns(self, X, table)
-        source = Source.of(table, X)
-        return source.matrix, source
-
-    def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
-        """Give all cells that represent one cell of a table the label of the first.
-
-        Otherwise a held-out category could be inferred from its other columns.
-        """
-        return labels[:, self._first_of_given(given)]
-
-    def _represented_by(self, given: Given) -> Table | None:
-        """The table that the matrix represents, unless it is one of numbers."""
-        table = self._represented if given.source is None else given.source.table
-        if table is None or table.only_numbers:
-            return None
-        same = len(table.first_columns) == given.matrix.shape[1]
-        return table if same else None
-
-    def _first_of_given(self, given: Given) -> np.ndarray:
-        """For each column, the first one of the same cell, as `_first_of_cells`."""
-        if given.source is not None:
-            return np.asarray(given.source.table.first_columns)
-        return self._first_of_cells(given.matrix.shape[1])
-
-    def _written(self, source: Source | None, completed: np.ndarray) -> Any:
-        if source is None:
-            return completed
-        written = source.completed(source.table.decode(completed))
-        return safe_indexing(
-            written, source.table.kept_columns(self.keep_empty_features), axis=1
-        )
-
-    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
-        if source is None:
-            return super()._answer(source, cells, values)
-        written = self._written(source, self._completed(cells, values))
-        if not self.add_indicator:
-            return written
-        names = Estimator.get_feature_names_out(self)
-        return with_indicator(written, source.X, self.indicator_, names)
 
 
 def _completed(stack: Stack, cells: np.ndarray, used: np.ndarray) -> np.ndarray:

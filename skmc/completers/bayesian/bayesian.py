@@ -199,12 +199,12 @@ class BayesianFactorizationCompleter(
     check_every = 1
     cost = Cost(0.4, factors=4.7e-8, informed=2.0)
     stacked = (
-        Variant("Bayesian", after=(*LOW_RANK, "Factorization")),
+        Variant("bayesian-factorization", after=(*LOW_RANK, "factorization")),
         Variant(
-            "Bayesian, implicit",
+            "bayesian-factorization-implicit",
             {"implicit": True, "heteroscedastic": True},
             Cost(1.0, factors=8.2e-8),
-            after=(*LOW_RANK, "Factorization", "Bayesian"),
+            after=(*LOW_RANK, "factorization", "bayesian-factorization"),
         ),
     )
     warn_at_max_iter = False

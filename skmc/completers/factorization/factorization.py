@@ -289,7 +289,7 @@ class FactorizationCompleter(
     accepts = (SparseObserved, BlockObserved)
     check_every = 1
     cost = Cost(0.3, factors=5e-9, informed=15.0)
-    stacked = (Variant("Factorization", after=LOW_RANK),)
+    stacked = (Variant("factorization", after=LOW_RANK),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

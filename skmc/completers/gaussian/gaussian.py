@@ -298,7 +298,7 @@ class GaussianCompleter(
     )
     cost = Cost(0.05, systems=2.4e-9)
     stacked = (
-        Variant("Gaussian"),
+        Variant("gaussian"),
         Variant("copula", {"marginals": "copula"}),
     )
     accepts = (Observed, ChunkedRows)
@@ -469,7 +469,7 @@ class GaussianCompleter(
             model,
             given.scaling,
             cells,
-            first_columns=self._first_of_cells(n_cols),
+            first_columns=given.first_columns,
             row_weights=given.row_weights,
             censoring=censoring,
         )

@@ -278,8 +278,8 @@ class KNNCompleter(Explains, TakesBounds):
     cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
     accepts = (Observed, ChunkedRows)
     stacked = (
-        Variant("KNN"),
-        Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),
+        Variant("knn"),
+        Variant("knn-weighted", {"n_neighbors": 10, "weights": "distance"}),
     )
 
     n_neighbors: Count = 5
