@@ -290,3 +290,38 @@ def test_invalid_weights(table):
     cells.weights = np.ones(len(cells))
     with pytest.raises(TypeError, match="takes no cell_weight"):
         MixedCompleter(GaussianCompleter()).fit(cells)
+
+
+def test_time_seed_and_jobs_are_those_of_the_completer(table):
+    _, _, X = table
+    inner = TreesCompleter(n_estimators=4, random_state=0)
+    mixed = MixedCompleter(inner, max_time=50.0, n_jobs=2, random_state=7).fit(X)
+    fitted = mixed.completer_.get_params()
+    assert [fitted[k] for k in ("max_time", "n_jobs", "random_state")] == [50.0, 2, 7]
+    seeded = MixedCompleter(clone(inner).set_params(random_state=7))
+    pd.testing.assert_frame_equal(mixed.transform(X), seeded.fit_transform(X))
+    assert inner.random_state == 0
+    # A completer without randomness has no seed, and every fit can end early.
+    MixedCompleter(MeanCompleter(), random_state=7, max_time=1.0).fit(X)
+
+
+def test_a_frame_in_is_a_frame_out(table):
+    """Also for numbers alone, for which completers of matrices return arrays."""
+    truth, _, X = table
+    numbers = X.select_dtypes("number").set_index(pd.Index([f"r{i}" for i in range(len(X))]))
+    for frame in (X, numbers):
+        stack = AutoCompleter(["mean", "gaussian"])
+        mixed = MixedCompleter(stack, random_state=0)
+        answers = [mixed.fit_transform(frame), mixed.transform(frame)]
+        answers += [*mixed.sample(frame, 2, 0), *mixed.predict_interval(frame)]
+        for found in (*answers, mixed.predict_std(frame)):
+            assert type(found) is pd.DataFrame and list(found) == list(frame)
+            pd.testing.assert_index_equal(found.index, frame.index)
+        for found in answers:
+            assert (found.dtypes == frame.dtypes).all()
+        row = frame.index[frame["metres" if "metres" in frame else frame.columns[0]].isna()][0]
+        name = next(c for c in numbers if pd.isna(frame.loc[row, c]))
+        assert mixed.explain(frame, row, name).row == row
+        assert mixed.score(frame) < 0
+    array = numbers.to_numpy(float)
+    assert isinstance(mixed.fit_transform(array), np.ndarray)

@@ -159,6 +159,17 @@ def family(seed: int, device: str | torch.device) -> list[Candidate]:
     return [*found, _chained_trees(seed)]
 
 
+def all_candidates() -> dict[str, Any]:
+    """List all candidates of `AutoCompleter`, whatever their cost.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted completers and imputers of scikit-learn, by name.
+    """
+    return {candidate.name: candidate.estimator for candidate in family(0, "cpu")}
+
+
 def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
     """Make a candidate; without its own cost, it has that of the class."""
     estimator = cls(**variant.params)
