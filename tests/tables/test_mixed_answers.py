@@ -14,9 +14,11 @@ from skmc import (
     AutoCompleter,
     Entries,
     GaussianCompleter,
+    MeanCompleter,
     MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
+    TreesCompleter,
 )
 from skmc.persistence import load, save
 
@@ -305,23 +307,25 @@ def test_time_seed_and_jobs_are_those_of_the_completer(table):
     MixedCompleter(MeanCompleter(), random_state=7, max_time=1.0).fit(X)
 
 
-def test_a_frame_in_is_a_frame_out(table):
+def test_a_frame_in_is_a_frame_out():
     """Also for numbers alone, for which completers of matrices return arrays."""
-    truth, _, X = table
-    numbers = X.select_dtypes("number").set_index(pd.Index([f"r{i}" for i in range(len(X))]))
+    truth, hidden = simulated(80)
+    X = truth.mask(hidden).set_index(pd.Index([f"r{i}" for i in range(80)]))
+    numbers = X[["grams", "count", "metres"]]
     for frame in (X, numbers):
         stack = AutoCompleter(["mean", "gaussian"])
         mixed = MixedCompleter(stack, random_state=0)
-        answers = [mixed.fit_transform(frame), mixed.transform(frame)]
-        answers += [*mixed.sample(frame, 2, 0), *mixed.predict_interval(frame)]
-        for found in (*answers, mixed.predict_std(frame)):
+        completed = mixed.fit_transform(frame)
+        answers = [completed, mixed.transform(frame), *mixed.sample(frame, 2, 0)]
+        ends = mixed.predict_interval(frame)
+        for found in (*answers, *ends, mixed.predict_std(frame)):
             assert type(found) is pd.DataFrame and list(found) == list(frame)
             pd.testing.assert_index_equal(found.index, frame.index)
-        for found in answers:
+        for found in (*answers, *ends):
             assert (found.dtypes == frame.dtypes).all()
-        row = frame.index[frame["metres" if "metres" in frame else frame.columns[0]].isna()][0]
-        name = next(c for c in numbers if pd.isna(frame.loc[row, c]))
-        assert mixed.explain(frame, row, name).row == row
-        assert mixed.score(frame) < 0
+        row = frame.index[frame["metres"].isna()][0]
+        explained = mixed.explain(frame, row, "metres")
+        assert explained.value == pytest.approx(completed.loc[row, "metres"])
+        assert explained.row == row and mixed.score(frame) < 0
     array = numbers.to_numpy(float)
     assert isinstance(mixed.fit_transform(array), np.ndarray)
