@@ -21,6 +21,7 @@ from skmc.cells.labeled import (
     like_input,
 )
 from skmc.cells.like_observed import LikeObserved
+from skmc.cells.marks import MISSING_WORDS, cure_of_marks, may_mark_missing
 from skmc.cells.observed import Observed
 from skmc.cells.pixels import pixels
 from skmc.cells.positions import FIT_AGAIN, check_index, check_positions, identified
