@@ -322,8 +322,8 @@ def positions(
         such = f"that the fit has not seen, such as {unknown[0]!r}"
         if otherwise is None:
             raise ValueError(f"{name} has identifiers {such}; leave them out.")
-        text = f"{name} has {len(unknown)} identifiers {such}; they {otherwise}."
-        warn_user(UnknownIdentifiersWarning(text, places=unknown))
+        said = f"{name} has {len(unknown)} identifiers {such}; they {otherwise}."
+        warn_user(UnknownIdentifiersWarning(said, places=unknown))
     place[missing] = -1
     return place
 
