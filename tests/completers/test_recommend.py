@@ -362,8 +362,8 @@ def test_the_cells_of_a_fit_exist_as_long_as_the_completer(tmp_path):
     np.testing.assert_array_equal(
         completer.recommend(asked, 5)[0], expected.recommend(asked, 5)[0]
     )
-    save(completer, tmp_path / "als.safetensors")
-    copies = load(tmp_path / "als.safetensors"), pickle.loads(pickle.dumps(completer))
+    save(completer, tmp_path / "als.skmc")
+    copies = load(tmp_path / "als.skmc"), pickle.loads(pickle.dumps(completer))
     assert copies[0].recommend(asked, 1)[0].count() == len(asked)
     more = frame.head(90).assign(stars=frame.stars + 1)
     more.loc[0, "user"] = "new"
