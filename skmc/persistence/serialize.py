@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -137,7 +137,7 @@ class Packer:
         return {"class": self._name(value), "items": self._each(value)}
 
     def _pack_extension(self, value: object) -> dict:
-        make, args, *state = value.__reduce_ex__(2)
+        make, args, *state = cast(tuple, value.__reduce_ex__(2))
         if make is not type(value):
             raise TypeError(f"{self._name(value)} cannot be stored.")
         parts = [list(args), state[0] if state else None]
