@@ -23,6 +23,7 @@ PARTS = {
         "skmc.panel",
         "skmc.plot",
         "skmc.persistence",
+        "skmc.exceptions",
         "skmc.distributed",
         "skmc.datasets",
         "skmc.sensing",

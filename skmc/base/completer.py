@@ -414,9 +414,6 @@ class BaseCompleter(Estimator):
             later: np.ndarray = lazy_transform(self, X)
             return later
         cells = self._read(X, reset=False)
-        if not self._fitted.knows_empty_rows(cells):
-            empty = ~self._priors.informative(cells).any(1)
-            warn_of_empty_rows(np.flatnonzero(empty))
         values = self._model_values(cells, not self.keep_observed)
         return self._answer(cells, values)
 

@@ -7,7 +7,7 @@ import html
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Number
+from numbers import Number, Real
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -257,6 +257,13 @@ class Estimator(
                 f"The 'missing_values' parameter of {type(self).__name__} must not be "
                 f"{given!r}, which always marks missing cells, as NaN does; leave it "
                 "out."
+            )
+        of_numbers = self._parameter_constraints.get("missing_values") == [Real]
+        if of_numbers and any(isinstance(x, str) for x in np.ravel(given).tolist()):
+            raise InvalidParameterError(
+                f"The 'missing_values' parameter of {type(self).__name__} must be a "
+                f"number, got {given!r}. MixedCompleter reads texts as missing: "
+                f"MixedCompleter(..., missing_values={given!r})."
             )
         super()._validate_params()
 

@@ -340,7 +340,7 @@ class IterativeCompleter(BaseCompleter):
             lower = f" lower {' and '.join(names)}," if names else ""
             steps = f" or {step}" if step else ""
             return (
-                f"has a relative error of {misfit:.2f} on the observed cells after "
+                f"has a relative error above {POOR:g} on the observed cells after "
                 f"{int(solution.n_iter)} iterations. Raise max_iter{steps},{lower} or "
                 "let scaling standardize the data."
             )

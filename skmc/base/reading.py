@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.reporting import warn_user
 from skmc.cells import Container, Entries, Priors, as_frame, identified, to_cells
+from skmc.exceptions import UnknownIdentifiersWarning
 
 
 def check_names(X: Container) -> None:
@@ -317,10 +318,12 @@ def positions(
         place = order[place]
     missing = known[place] != found
     if missing.any():
-        such = f"that the fit has not seen, such as {found[missing][0].item()!r}"
+        unknown = found[missing].tolist()
+        such = f"that the fit has not seen, such as {unknown[0]!r}"
         if otherwise is None:
             raise ValueError(f"{name} has identifiers {such}; leave them out.")
-        warn_user(f"{name} has {missing.sum()} identifiers {such}; they {otherwise}.")
+        said = f"{name} has {len(unknown)} identifiers {such}; they {otherwise}."
+        warn_user(UnknownIdentifiersWarning(said, places=unknown))
     place[missing] = -1
     return place
 

@@ -21,6 +21,7 @@ from skmc.cells.labeled import (
     like_input,
 )
 from skmc.cells.like_observed import LikeObserved
+from skmc.cells.marks import MISSING_WORDS, cure_of_marks, may_mark_missing
 from skmc.cells.observed import Observed
 from skmc.cells.one_hot import Calibration, OneHot, sharpened
 from skmc.cells.pixels import pixels

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from skmc.cells.labeled import as_frame, is_data_array
+from skmc.cells.marks import cure_of_marks
 
 
 class Shaped(Protocol):
@@ -288,8 +289,9 @@ def _cell_by_cell(
                 raise ValueError(
                     f"{where}, which is text; convert it to numbers, for example with "
                     f"pandas.to_numeric or {name}.astype(float)."
+                    + cure_of_marks(array.flat)
                 )
-            raise ValueError(f"{where}, {NOT_A_NUMBER}.")
+            raise ValueError(f"{where}, {NOT_A_NUMBER}.{cure_of_marks(array.flat)}")
         try:
             cells[place] = float(value)
         except OverflowError as error:

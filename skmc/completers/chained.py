@@ -29,7 +29,15 @@ from skmc.base import (
 )
 from skmc.cells import Container, Given, Scaling
 from skmc.compatibility import Interval
-from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
+from skmc.completers._trees import (
+    FittedTrees,
+    Trees,
+    leaves_of,
+    most_correlated,
+    on_grid,
+    single,
+    small,
+)
 from skmc.completers._units import standardized, undone
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of, threads_for_rows
@@ -629,12 +637,10 @@ class _ChainModel(Trees):
     predicted: np.ndarray  # (q,), columns
     inputs: np.ndarray  # (m,), columns
     coefs: np.ndarray  # (n_draws, m + 1), the last one is the intercept
-    first: np.ndarray  # (n_nodes,), position of the first donor of a leaf
-    count: np.ndarray  # (n_nodes,), number of donors
+    count: np.ndarray  # (n_leaves,), number of donors
     donors: np.ndarray  # (n_donors, q)
     upto: np.ndarray | None  # (n_donors,), cumulative weights; None if all are equal
     rows: np.ndarray  # (n_donors,), among those of the training
-    means: np.ndarray  # (n_nodes, q), of the donors of a leaf
     levels: np.ndarray | None  # distinct observed values, of which each draw is one
 
     @classmethod
@@ -667,29 +673,27 @@ class _ChainModel(Trees):
             parts.append((*_trained(A, y, weights[rows], ridge, rng), rows))
             times.append(weights[rows])
         coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
-        # The columns of the nodes are positions in `own`.
-        own = np.arange(len(inputs) + len(predicted))
-        arrays = cls.arrays_of([tree.tree_ for tree in trees], own)
-        node = np.concatenate(
-            [root + leaf for root, leaf in zip(arrays["roots"], leaves, strict=True)]
+        # The columns of the splits are positions among the inputs.
+        arrays = cls.arrays_of([tree.tree_ for tree in trees], np.arange(len(inputs)))
+        firsts = Trees(**arrays).first_leaves
+        leaf = np.concatenate(
+            [
+                first + np.searchsorted(leaves_of(tree.tree_), nodes)
+                for first, tree, nodes in zip(firsts, trees, leaves, strict=True)
+            ]
         )
         donors, weight = np.concatenate(residuals), np.concatenate(times)
-        order = np.lexsort((donors[:, 0], node))
-        count = np.bincount(node, minlength=len(arrays["cols"]))
-        total = np.bincount(node, weight, len(count))
-        sums = [np.bincount(node, weight * part, len(count)) for part in donors.T]
+        order = np.lexsort((donors[:, 0], leaf))
         equal = (weight == weight[0]).all()
         return cls(
             **arrays,
             predicted=predicted,
             inputs=inputs,
             coefs=np.stack(coefs),
-            first=np.cumsum(count) - count,
-            count=count,
+            count=small(np.bincount(leaf)),
             donors=donors[order],
             upto=None if equal else np.cumsum(weight[order]),
-            rows=np.concatenate(of_fit)[order].astype(np.int32),
-            means=np.stack(sums, 1) / np.where(count, total, 1)[:, None],
+            rows=small(np.concatenate(of_fit)[order]),
             levels=levels,
         )
 
@@ -702,30 +706,37 @@ class _ChainModel(Trees):
         # that can change its leaf.
         products = whole[..., self.inputs] * self.coefs[:, None, :-1]
         linear = products.sum(-1) + self.coefs[:, -1:]
-        return linear[..., None], self.leaves(single(whole[..., self.own]))
+        return linear[..., None], self.leaves(single(whole[..., self.inputs]))
+
+    @property
+    def first_donors(self) -> np.ndarray:
+        """The first donor of each leaf."""
+        return np.cumsum(self.count, dtype=int) - self.count
+
+    @property
+    def means(self) -> np.ndarray:
+        """Means of the donors of each leaf, ``(n_leaves, q)``."""
+        if self.upto is None:
+            sums = np.add.reduceat(self.donors, self.first_donors)
+            return sums / self.count[:, None]
+        weights = np.diff(self.upto, prepend=0.0)[:, None]
+        sums = np.add.reduceat(weights * self.donors, self.first_donors)
+        return sums / np.add.reduceat(weights, self.first_donors)
 
     def donors_of(self, leaf: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows in a leaf, and their shares in its mean."""
-        first, count = self.first[leaf], self.count[leaf]
+        first, count = int(self.first_donors[leaf]), int(self.count[leaf])
         weights = np.ones(count)
         if self.upto is not None:
             before = self.upto[first - 1] if first else 0.0
             weights = np.diff(self.upto[first : first + count], prepend=before)
         return self.rows[first : first + count], weights / weights.sum()
 
-    @property
-    def own(self) -> np.ndarray:
-        """The inputs and the predicted columns.
-
-        A tree without inputs is a leaf, which refers to a predicted column.
-        """
-        return np.append(self.inputs, self.predicted)
-
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray
     ) -> np.ndarray:
         """Add the residual of a random donor of the leaf, drawn by weight."""
-        first, count = self.first[leaves], self.count[leaves]
+        first, count = self.first_donors[leaves], self.count[leaves]
         if self.upto is None:
             donor = first + (uniform * count).astype(int)
         else:

@@ -282,10 +282,10 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         if solution.status[0] is Status.MAX_ITER and misfit > POOR:
             return (
-                f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {int(solution.n_iter)} iterations. Neighboring cells may say "
-                "little about each other here; otherwise raise max_iter or let scaling "
-                "standardize the data."
+                f"is more than {POOR:g} of the way from the observed cells to their "
+                f"means after {int(solution.n_iter)} iterations. Neighboring cells may "
+                "say little about each other here; otherwise raise max_iter or let "
+                "scaling standardize the data."
             )
         return super()._advice(solution, misfit)
 

@@ -1,8 +1,8 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
+from skmc.cells import MISSING_WORDS
 from skmc.tables.date_formats import DateFormat
 from skmc.tables.doubts import (
-    MISSING_WORDS,
     doubtful_number,
     doubtful_word,
     warn_of_columns,

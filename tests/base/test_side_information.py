@@ -298,8 +298,8 @@ def test_a_search_routes_features(make, problem):
 def test_files_keep_side_information(make, problem, tmp_path):
     X, _, features = problem
     completer = make().fit(X, **features, row_graph=ring(M))
-    save(completer, tmp_path / "file.safetensors")
-    again = load(tmp_path / "file.safetensors")
+    save(completer, tmp_path / "file.skmc")
+    again = load(tmp_path / "file.skmc")
     np.testing.assert_array_equal(again.transform(X), completer.transform(X))
     row = features["row_features"][:2]
     np.testing.assert_array_equal(

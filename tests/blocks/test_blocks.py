@@ -110,9 +110,9 @@ def test_draws_in_blocks_are_those_in_memory(
     )
     found = completer.fit(ratings)
     assert_same(found, expected, 1e-9)
-    save(found, tmp_path / "draws.safetensors")
+    save(found, tmp_path / "draws.skmc")
     new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
-    for copy in (found, load(tmp_path / "draws.safetensors")):
+    for copy in (found, load(tmp_path / "draws.skmc")):
         for name in ("predict_entries", "predict_entries_std"):
             guess = getattr(copy, name)(users(rows), films(cols))
             wanted = getattr(expected, name)(rows, cols)

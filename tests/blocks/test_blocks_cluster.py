@@ -179,7 +179,7 @@ def test_the_scheduler_dies(files, tmp_path):
     )
 
     def kill():
-        while not (tmp_path / "fit/running.safetensors").exists():
+        while not (tmp_path / "fit/running.skmc").exists():
             time.sleep(0.05)
         scheduler.kill()
 

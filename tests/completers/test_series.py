@@ -327,8 +327,8 @@ def test_a_completer_of_the_users_choice_in_a_pipeline(truth, fitted, tmp_path):
     pipeline = make_pipeline(clone(own), FunctionTransformer())
     assert rmse(pipeline.fit_transform(X), truth, hidden) < 0.5
     completer, X = fitted
-    save(completer, tmp_path / "series.safetensors")
-    again = load(tmp_path / "series.safetensors")
+    save(completer, tmp_path / "series.skmc")
+    again = load(tmp_path / "series.skmc")
     pd.testing.assert_frame_equal(again.transform(X), completer.transform(X))
     std = completer.predict_std(X)
     assert ((std == 0) == X.notna()).all(axis=None)

@@ -388,9 +388,9 @@ def test_a_copula_has_no_contributions():
 def test_stored_completers_explain_the_same(name, tmp_path):
     X = mixed_table()[list("abcd")]
     completer = clone(COMPLETERS[name]).fit(X)
-    save(completer, tmp_path / "completer.safetensors")
+    save(completer, tmp_path / "completer.skmc")
     i, j = missing(X.to_numpy())[0]
-    again = load(tmp_path / "completer.safetensors")
+    again = load(tmp_path / "completer.skmc")
     assert again.explain(X, i, j) == completer.explain(X, i, j)
 
 

@@ -138,8 +138,8 @@ def test_a_term_that_is_nan_is_named(X):
 @each
 def test_save_and_load(cls, X, tmp_path):
     fitted = quick(cls).fit(X)
-    save(fitted, tmp_path / "completer.safetensors")
-    loaded = load(tmp_path / "completer.safetensors")
+    save(fitted, tmp_path / "completer.skmc")
+    loaded = load(tmp_path / "completer.skmc")
     assert type(loaded) is cls
     np.testing.assert_array_equal(loaded.transform(X[:5]), fitted.transform(X[:5]))
     np.testing.assert_array_equal(loaded.reconstruction_, fitted.reconstruction_)
@@ -197,7 +197,7 @@ def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
         text=True,
     )
     assert ran.returncode == 9, ran.stderr
-    assert (tmp_path / "fit" / "running.safetensors").exists()
+    assert (tmp_path / "fit" / "running.skmc").exists()
     resumed, steps = quick(cls), []
     make = resumed._make_solver
 

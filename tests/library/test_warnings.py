@@ -22,7 +22,6 @@ from skmc import (
     Entries,
     FactorizationCompleter,
     IALMCompleter,
-    KNNCompleter,
     MaskedToNaN,
     MeanCompleter,
     MixedCompleter,
@@ -72,8 +71,7 @@ CASES = {
         lambda: BayesianFactorizationCompleter(max_time=1e-9).fit(X),
         "max_time",
     ),
-    "empty row": (lambda: MeanCompleter().fit(NO_ROW), "Row 3"),
-    "empty new row": (lambda: KNNCompleter().fit(X).transform(NO_ROW), "Row 3"),
+    "empty row": (lambda: MeanCompleter().fit(NO_ROW), "1 row of X"),
     "empty column": (lambda: MeanCompleter().fit(NO_COL), "Column 2"),
     "empty column in other units": (lambda: MeanCompleter().fit(UNITS), "units"),
     "empty column of a picture": (
@@ -100,10 +98,6 @@ CASES = {
             Entries(X)
         ),
         "max_iter",
-    ),
-    "scores": (
-        lambda: make_pipeline(KNNCompleter()).fit(X).score(NO_ROW, TRUTH),
-        None,
     ),
     "pipeline": (lambda: make_pipeline(UNFINISHED, Ridge()).fit(HOLES, y), "max_iter"),
     "pipeline of a pipeline": (

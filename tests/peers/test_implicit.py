@@ -122,9 +122,9 @@ def test_formats_and_types_of_counts(kind, dtype, fitted):
 
 
 def test_answers_outlive_files(fitted, tmp_path):
-    save(fitted, tmp_path / "als.safetensors")
+    save(fitted, tmp_path / "als.skmc")
     for again in (
-        load(tmp_path / "als.safetensors"),
+        load(tmp_path / "als.skmc"),
         pickle.loads(pickle.dumps(fitted)),
     ):
         for method in ("recommend", "similar_items", "similar_users"):

@@ -17,6 +17,7 @@ from sklearn.impute import IterativeImputer
 from skmc.base import TakesGraphs
 from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest, completer_classes
+from skmc.completers._trees import ExtraTrees
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import Seed, resolve_device, seed_of
 
@@ -187,9 +188,7 @@ def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
 
 
 def _chained_trees(seed: int) -> Candidate:
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    forest = ExtraTreesRegressor(20, min_samples_leaf=2, random_state=seed)
+    forest = ExtraTrees(20, min_samples_leaf=2, random_state=seed)
     chain = IterativeImputer(
         forest, max_iter=3, random_state=seed, keep_empty_features=True
     )

@@ -226,8 +226,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     The candidates that are tried depend on estimated times, and on the clock only if
     ``max_time`` is short. After an interruption the best result so far is kept.
-    `skmc.persistence.save` stores the completer unless estimators of scikit-learn are
-    among the members; pickle always does.
+    `skmc.persistence.save` stores the completer, with members from scikit-learn.
 
     This implementation adds weights by column, and the order of the fits.
 

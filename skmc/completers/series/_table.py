@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from skmc.base import warn_user
+from skmc.cells import cure_of_marks
 from skmc.patterns import gap_lengths
 from skmc.tables import (
     DateFormat,
@@ -285,7 +286,11 @@ def _numbers(raws: list[RawColumn], others: set[int | None]) -> list[int]:
     """The columns of numbers, besides those of times and units."""
     own = [k for k in range(len(raws)) if k not in others]
     if words := [raws[k].label for k in own if not raws[k].numeric]:
-        warn_user(f"Columns that are not numbers are left as they are: {words}.")
+        cells = (value for k in own for value in raws[k].values)
+        warn_user(
+            f"Columns that are not numbers are left as they are: {words}."
+            + cure_of_marks(cells)
+        )
     return [k for k in own if raws[k].numeric]
 
 
