@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     if hint := _command_of(completers[table["completer"].iloc[0]], options):
         messages.note(f"the best one completes the file: {hint}")
     if options.html:
-        page = report.html()
+        page = report.html(completers[table["completer"].iloc[0]])
         files.write(
             options.html,
             lambda path: Path(path).write_text(page, "utf-8"),

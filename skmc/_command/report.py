@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import math
 import sys
@@ -14,6 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 import skmc
 from skmc._command.arguments import METRICS, PATTERNS
@@ -33,6 +35,8 @@ class Report:
 
     def __init__(self, table: Any, file: File, matrix: np.ndarray, options: Namespace):
         self.table, self.options = table, options
+        self.matrix, self.one_unit = matrix, file.one_unit
+        self.names = [c.name for c in getattr(file, "columns", ()) if c.numeric]
         cells = to_cells(matrix)
         n_seen = int((~np.isnan(cells)).sum())
         self.metric = options.metric or "nmae"
@@ -101,8 +105,8 @@ class Report:
                 names.setdefault(text, []).append(row.completer)
         return [f"{', '.join(who)} warned: {text}" for text, who in names.items()]
 
-    def html(self) -> str:
-        """The report as one self-contained page."""
+    def html(self, best: Any) -> str:
+        """The report as one self-contained page; the best method completes the file."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
@@ -117,7 +121,7 @@ class Report:
         figures = "\n".join(
             f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
             f'src="data:image/png;base64,{picture}">'
-            for title, picture in self._figures()
+            for title, picture in self._figures(best)
         )
         page = files("skmc._command").joinpath("report.html").read_text("utf-8")
         return Template(page).substitute(
@@ -130,7 +134,7 @@ class Report:
             version=skmc.__version__,
         )
 
-    def _figures(self) -> Iterator[tuple[str, str]]:
+    def _figures(self, best: Any) -> Iterator[tuple[str, str]]:
         import matplotlib
 
         matplotlib.use("Agg")
@@ -143,6 +147,18 @@ class Report:
             _encoded(display.figure_),
         )
         yield f"{self.metric} and time", _encoded(_scatter(good, self.metric))
+        if not self.one_unit and np.isnan(self.matrix).any():
+            from skmc.plot import DistributionDisplay
+
+            pandas = importlib.import_module("pandas")
+            completed = clone(best).fit_transform(self.matrix)
+            before, after = (
+                pandas.DataFrame(cells, columns=self.names or None)
+                for cells in (self.matrix, completed)
+            )
+            shown = DistributionDisplay.from_completion(before, after)
+            title = f"Imputed and observed values: {good['completer'].iloc[0]}"
+            yield title, _encoded(shown.figure_)
 
 
 def _number(value: float, form: str) -> str:

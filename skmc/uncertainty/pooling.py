@@ -177,7 +177,8 @@ def pool(
     >>> print(pooled.estimate.round(3), pooled.std_error.round(3), pooled.dof.round(1))
     1.0 0.306 3.4
     """
-    if names is None and hasattr(index := getattr(estimates[0], "index", None), "name"):
+    index: Any = getattr(estimates[0], "index", None)
+    if names is None and hasattr(index, "name"):
         names = list(index)
     Q, U = np.asarray(estimates, float), np.asarray(variances, float)
     if Q.shape != U.shape or len(Q) < 2:
