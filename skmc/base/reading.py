@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -317,10 +318,16 @@ def positions(
         place = order[place]
     missing = known[place] != found
     if missing.any():
-        such = f"that the fit has not seen, such as {found[missing][0].item()!r}"
+        first = repr(found[missing][0].item())
+        who = f"{first} was not in the fit"
+        if (number := missing.sum()) > 1:
+            who = f"{number} identifiers, such as {first}, were not in the fit"
         if otherwise is None:
-            raise ValueError(f"{name} has identifiers {such}; leave them out.")
-        warn_user(f"{name} has {missing.sum()} identifiers {such}; they {otherwise}.")
+            raise ValueError(f"{name}: {who}; leave what is unknown out.")
+        if number == 1:
+            verbs = {"are": "is", "have": "has"}
+            otherwise = re.sub("^(are|have)", lambda verb: verbs[verb[0]], otherwise)
+        warn_user(f"{name}: {who} and {otherwise}.")
     place[missing] = -1
     return place
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.metrics import scale_reduction
+from skmc.parameters import listed
 from skmc.plot.panels import axes_for
 from skmc.tables import Categorical
 
@@ -155,7 +156,7 @@ class ConvergenceDisplay:
             worst = np.argsort(-np.nan_to_num(reductions), kind="stable")
             places = sorted(worst[:MAX_COLUMNS].tolist())
         else:
-            columns = [columns] if isinstance(columns, str) else list(columns)
+            columns = listed(columns)
             unknown = [name for name in columns if name not in names]
             if unknown or not columns:
                 raise ValueError(f"columns must be of {names}, got {unknown}.")
