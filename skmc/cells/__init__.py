@@ -32,4 +32,4 @@ from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.sparse_values import SparseValues
 from skmc.cells.stored import CsvFiles, StoredEntries
 
-__all__ = ["Given"]
+__all__ = ["Given", "to_cells"]
