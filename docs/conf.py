@@ -35,6 +35,7 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "mathml",
     "literal_or_name",
+    "matrix_figures",
     "api_pages",
     "command_options",
     "stored_pictures",

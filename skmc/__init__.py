@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from skmc.model_selection import compare as compare
     from skmc.tables import MaskedToNaN as MaskedToNaN
 
-__version__ = "0.1.0"
+__version__ = "0.1.0rc1"
 
 
 def _rooms() -> list[str]:
