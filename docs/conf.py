@@ -159,14 +159,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
     "use_edit_page_button": True,
-    # The pages of names and examples are generated.
-    "secondary_sidebar_items": {
-        "**": ["page-toc", "edit-this-page"],
-        "api/**": ["page-toc"],
-        "gallery/**": ["page-toc"],
-        "search": [],
-        "genindex": [],
-    },
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from skmc.completers import *  # noqa: F403
     from skmc.loop import Status as Status
     from skmc.loop import solve as solve
-    from skmc.model_selection import compare as compare
     from skmc.tables import MaskedToNaN as MaskedToNaN
 
 __version__ = "0.1.0rc1"
@@ -34,7 +33,6 @@ if not TYPE_CHECKING:
         "Observed": "cells",
         "SparseObserved": "cells",
         "Status": "loop",
-        "compare": "model_selection",
         "solve": "loop",
     }
     __all__ = sorted(_ROOM_OF)

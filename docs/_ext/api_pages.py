@@ -170,6 +170,13 @@ def write(app) -> None:
             path.write_text(text)
 
 
+def without_edit_link(app, pagename, templatename, context, doctree) -> None:
+    """Generated pages have no file in the repository."""
+    if pagename.startswith(("api/", "gallery/")):
+        context["page_source_suffix"] = ""
+
+
 def setup(app):
     app.connect("builder-inited", write)
+    app.connect("html-page-context", without_edit_link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -48,7 +48,8 @@ def target_of(text: str, known: dict[str, str]) -> str | None:
     if text in known:
         return known[text]
     head, _, last = text.rpartition(".")
-    return f"{known[head]}.{last}" if head in known else None
+    modules = {name for part in api_pages.PARTS.values() for name in part}
+    return f"{known[head]}.{last}" if head in known and head not in modules else None
 
 
 def link_to(target: str, text: str, docname: str) -> nodes.Node:

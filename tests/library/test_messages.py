@@ -44,6 +44,7 @@ def test_names_of_other_packages(name):
     [
         ("KNNComplete", "did you mean 'KNNCompleter'"),
         ("rmse", "use skmc.metrics.rmse"),
+        ("compare", "use skmc.model_selection.compare"),
         ("pool", "use skmc.uncertainty.pool"),
         ("pooled_fit", "use skmc.uncertainty.pooled_fit"),
         ("DistributionDisplay", "use skmc.plot.DistributionDisplay"),
