@@ -3,7 +3,7 @@
 ``{matrix-figure} NAME`` is replaced by steps side by side, or one below the other on a
 telephone. Each step has a title, a matrix and a sentence. In a matrix, ``o`` is an
 observed cell, ``.`` a missing one, ``c`` a completed one, ``h`` one that is hidden to
-be compared, and ``x`` its completion.
+be compared, ``x`` its completion, and ``r`` a whole row or column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIGURES = {
             ),
             (
                 "fit",
-                "oooooo oooooo oooooo oooooo oooooo oooooo",
+                "..r... ..r... rrrrrr ..r... ..r... ..r...",
                 "The completer learns from the observed cells how rows and columns "
                 "depend on each other.",
             ),
