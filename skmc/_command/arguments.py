@@ -189,15 +189,28 @@ def _add_compare(commands: Commands) -> None:
 def _add_plot(commands: Commands) -> None:
     parser = commands.add_parser(
         "plot",
-        help="draw which cells of a table are missing",
-        description="Draw which cells of a table are missing, by row and column.",
+        help="draw which cells of a table are missing, or imputed beside observed "
+        "values",
+        description=(
+            "Draw which cells of a table are missing, by row and column. With "
+            "--completed, draw the imputed values of each column beside the observed "
+            "ones."
+        ),
     )
     _add_source(parser)
     parser.add_argument(
         "target",
         metavar="OUT",
         nargs="?",
-        help="PNG, SVG or PDF file (default: IN's name with -missing.png)",
+        help="PNG, SVG or PDF file (default: IN's name with -missing.png, or with "
+        "-imputed.png)",
+    )
+    parser.add_argument(
+        "--completed",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="the file that 'skmc complete' has made of IN; repeat it for draws",
     )
     _add_force(parser, "overwrite OUT")
 

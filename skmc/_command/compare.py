@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             on_fit=partial(progress.count, "fits") if progress else None,
         )
     seen = ~missing_cells(to_cells(matrix) if table is None else table)
-    report = Report(found, file, seen, options)
+    report = Report(found, file, matrix if table is None else table, seen, options)
     report.print()
     for row in found[found["mean"].isna()].itertuples():
         messages.warn(f"{row.completer} failed: {row.error}")
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     if hint := _command_of(found["completer"].iloc[0], options):
         messages.note(f"the best one completes the file: {hint}")
     if options.html:
-        page = report.html()
+        page = report.html(completers[found["completer"].iloc[0]])
         files.write(
             options.html,
             lambda path: Path(path).write_text(page, "utf-8"),

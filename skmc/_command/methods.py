@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import re
 import shutil
 import sys
 import textwrap
@@ -157,6 +158,19 @@ def duration(seconds: float) -> str:
     return "years"
 
 
+def as_text(docstring: str) -> str:
+    """Leave out displayed formulas and the marks of reStructuredText.
+
+    >>> as_text("Rows of `X` have the mean :math:`x_{i}`, see ``fit``.")
+    'Rows of X have the mean x_i, see fit.'
+    """
+    block = r"^( *)\.\. math::.*?(?=^\1\S|\Z)"
+    hint = r"\1    (formula, see the documentation)\n\n"
+    shown = re.sub(block, hint, docstring, flags=re.M | re.S)
+    shown = re.sub(r":math:`([^`]*)`", lambda m: re.sub(r"[\\{}]", "", m[1]), shown)
+    return re.sub(r"`+([^`]+)`+", r"\1", shown)
+
+
 def run(options: argparse.Namespace, messages: Messages) -> None:
     """Print the list of methods, their times, or the documentation of one."""
     if options.shape:
@@ -165,7 +179,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         return
     if options.name:
         cls = class_of(options.name)
-        print(f"{cls.__name__}\n\n{inspect.getdoc(cls)}")
+        print(f"{cls.__name__}\n\n{as_text(inspect.getdoc(cls) or '')}")
         return
     wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import math
 import sys
@@ -14,6 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 import skmc
 from skmc._command.arguments import METRICS, PATTERNS
@@ -30,8 +32,12 @@ COLUMNS = ("± std. error", "p", "seconds", "MiB", "warnings")
 class Report:
     """The table of `skmc.model_selection.compare` and its settings."""
 
-    def __init__(self, table: Any, file: File, seen: np.ndarray, options: Namespace):
+    def __init__(
+        self, table: Any, file: File, cells: Any, seen: np.ndarray, options: Namespace
+    ):
         self.table, self.options = table, options
+        self.cells, self.seen, self.one_unit = cells, seen, file.one_unit
+        self.names = [c.name for c in getattr(file, "columns", ()) if c.numeric]
         self.metric = options.metric or "nmae"
         error = f"error is {file.error or METRICS[self.metric]}"
         if options.draws is not None:
@@ -99,8 +105,8 @@ class Report:
                 names.setdefault(text, []).append(row.completer)
         return [f"{', '.join(who)} warned: {text}" for text, who in names.items()]
 
-    def html(self) -> str:
-        """The report as one self-contained page."""
+    def html(self, best: Any) -> str:
+        """The report as one self-contained page; the best method completes the file."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
@@ -115,7 +121,7 @@ class Report:
         figures = "\n".join(
             f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
             f'src="data:image/png;base64,{picture}">'
-            for title, picture in self._figures()
+            for title, picture in self._figures(best)
         )
         page = files("skmc._command").joinpath("report.html").read_text("utf-8")
         return Template(page).substitute(
@@ -128,7 +134,7 @@ class Report:
             version=skmc.__version__,
         )
 
-    def _figures(self) -> Iterator[tuple[str, str]]:
+    def _figures(self, best: Any) -> Iterator[tuple[str, str]]:
         import matplotlib
 
         matplotlib.use("Agg")
@@ -141,6 +147,19 @@ class Report:
             _encoded(display.figure_),
         )
         yield f"{self.metric} and time", _encoded(_scatter(good, self.metric))
+        if not (self.one_unit or self.seen.all()):
+            from skmc.plot import DistributionDisplay
+
+            pandas = importlib.import_module("pandas")
+            before, after = self.cells, clone(best).fit_transform(self.cells)
+            if isinstance(before, np.ndarray):
+                names = self.names or None
+                before, after = (
+                    pandas.DataFrame(x, columns=names) for x in (before, after)
+                )
+            shown = DistributionDisplay.from_completion(before, after)
+            title = f"Imputed and observed values: {good['completer'].iloc[0]}"
+            yield title, _encoded(shown.figure_)
 
 
 def _number(value: float, form: str) -> str:

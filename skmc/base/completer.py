@@ -137,6 +137,12 @@ def validated(fit: Fit) -> Fit:
     return cast(Fit, wrapper)
 
 
+MUST_DEFINE = {
+    "_make_solver": "a skmc.solvers.Solver",
+    "_fit_cells": "a skmc.base.Outcome",
+}
+
+
 class BaseCompleter(Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
@@ -207,6 +213,11 @@ class BaseCompleter(Estimator):
                 "skmc.base.CompleterTags(recovers=0.1) in its body, with the largest "
                 "relative error that it may have on a small matrix of rank 2."
             )
+        for name, what in MUST_DEFINE.items():
+            if getattr(getattr(class_, name, None), "__isabstractmethod__", False):
+                raise TypeError(
+                    f"{class_.__name__} must define {name}, which returns {what}."
+                )
         super()._validate_params()
         for name, value in self.get_params(deep=False).items():
             allowed = self._parameter_constraints.get(name, [])
@@ -287,6 +298,11 @@ class BaseCompleter(Estimator):
                 self._warn_of_empty(given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
+            if not isinstance(outcome, Outcome):
+                raise TypeError(
+                    f"{type(self).__name__}._fit_cells must return a "
+                    f"skmc.base.Outcome, got {type(outcome).__name__}."
+                )
         except Exception as error:
             # A failed fit changes nothing; only callbacks, torn down later, are kept.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}

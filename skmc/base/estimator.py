@@ -160,6 +160,15 @@ class FitSummary:
         return _FitHTML(self._fit_summary(), table)
 
 
+# What authors of methods define or call. `dir` and the pages of completers omit it.
+FOR_AUTHORS = frozenset(
+    [
+        *("accepts", "batch_accept", "batch_key", "batch_memory", "batch_prepare"),
+        *("batch_run", "chosen", "completer_tags", "cost", "stacked", "takes"),
+    ]
+)
+
+
 @dataclass(frozen=True)
 class CompleterTags:
     """Properties of a completer that the common tests verify.
@@ -283,7 +292,7 @@ class Estimator(
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
         # be computed at each access.
-        return list(object.__dir__(self))
+        return sorted({*object.__dir__(self)} - FOR_AUTHORS)
 
     def __dask_tokenize__(self) -> Any:
         # Dask distinguishes dataclasses by their fields, which a fit does not change.

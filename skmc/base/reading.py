@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -318,12 +319,18 @@ def positions(
         place = order[place]
     missing = known[place] != found
     if missing.any():
-        unknown = found[missing].tolist()
-        such = f"that the fit has not seen, such as {unknown[0]!r}"
+        first = repr(found[missing][0].item())
+        who = f"{first} was not in the fit"
+        if (number := missing.sum()) > 1:
+            who = f"{number} identifiers, such as {first}, were not in the fit"
         if otherwise is None:
-            raise ValueError(f"{name} has identifiers {such}; leave them out.")
-        said = f"{name} has {len(unknown)} identifiers {such}; they {otherwise}."
-        warn_user(UnknownIdentifiersWarning(said, places=unknown))
+            raise ValueError(f"{name}: {who}; leave what is unknown out.")
+        if number == 1:
+            verbs = {"are": "is", "have": "has"}
+            otherwise = re.sub("^(are|have)", lambda verb: verbs[verb[0]], otherwise)
+        said = f"{name}: {who} and {otherwise}."
+        places = found[missing].tolist()
+        warn_user(UnknownIdentifiersWarning(said, places=places))
     place[missing] = -1
     return place
 

@@ -35,4 +35,4 @@ from skmc.cells.sparse_values import SparseValues
 from skmc.cells.stored import CsvFiles, StoredEntries
 from skmc.cells.table_matrix import Layout, TableMatrix, layout_of
 
-__all__ = ["Given"]
+__all__ = ["Given", "to_cells"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
@@ -42,6 +41,7 @@ from skmc.completers._units import standardized, undone
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of, threads_for_rows
 from skmc.loop import FitTasks, seconds_left, time_limit
+from skmc.metrics import scale_reduction
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 
@@ -141,6 +141,12 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         and over the draws that were trained without the row at observed cells.
     n_iter_ : int
         Number of sweeps of a chain before draws are kept.
+    history_ : dict of ndarray
+        "n_iter", the sweeps, with those whose draws are kept; "mean" and "deviation",
+        of shape (n_sweeps, n_chains, n_features), of the missing cells that a sweep
+        draws in each column, NaN for columns without any; and "reduction", the
+        potential scale reduction after each sweep, NaN for the first two.
+        `skmc.plot.ConvergenceDisplay` draws them.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -214,6 +220,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
+    history_: dict[str, np.ndarray] = field(init=False)
     _fitted: FittedTrees = field(init=False)
     _out_of_bag = True
     _kind = "rows"
@@ -273,7 +280,11 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         whole = rows.predict(cells, np.arange(len(cells)))
         completion = priors.fill(cells, whole).astype(cells.dtype)
         fitted = FittedTrees(priors, completion, index, rows)
-        found = {"n_iter_": chains.n_iter, "_row_names": given.row_names}
+        found = {
+            "n_iter_": chains.n_iter,
+            "history_": chains.history(scaling),
+            "_row_names": given.row_names,
+        }
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
 
     def predict_std(self, X: Container) -> np.ndarray:
@@ -403,6 +414,11 @@ class _Chains:
         self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
         self.sweeps: list[list[_ChainModel]] = []
         self.in_bag: list[np.ndarray] = []
+        # Moments of the missing cells after each sweep, (n_chains, n_cols).
+        self.means: list[np.ndarray] = []
+        self.deviations: list[np.ndarray] = []
+        self.reductions: list[float] = []
+        self.times = weights[:, None] * self.missing
         self.n_iter = 0  # number of sweeps before models are kept
         used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
         others = [np.setdiff1d(used, group) for group in groups]
@@ -422,15 +438,11 @@ class _Chains:
         missing cells is compared with that within the chains, over the later half of
         the sweeps.
         """
-        times = self.weights[:, None] * self.missing
-        total, means = times.sum(0), []
-        total[total == 0] = 1
         agreed = late = False
         while not (agreed or late) and self.n_iter < max_iter:
             self._sweep(tasks)
             self.n_iter += 1
-            means.append((times * self.whole).sum(1) / total)
-            agreed = self.n_iter >= LEAST_SWEEPS and _reduction(means) < tol
+            agreed = self.n_iter >= LEAST_SWEEPS and self.reductions[-1] < tol
             late = seconds_left() <= 0
         while not late and len(self.sweeps) < self.n_iter + n_kept:
             self._sweep(tasks)
@@ -460,7 +472,28 @@ class _Chains:
             columns.append(column)
         self.sweeps.append(columns)
         self.in_bag.append(in_bag)
+        self._record()
         tasks.done("sweep")
+
+    def _record(self) -> None:
+        total = self.times.sum(0)
+        total[total == 0] = 1
+        mean = (self.times * self.whole).sum(1) / total
+        away = np.square(self.whole - mean[:, None])
+        self.means.append(mean)
+        self.deviations.append(np.sqrt((self.times * away).sum(1) / total))
+        self.reductions.append(scale_reduction(self.means))
+
+    def history(self, scaling: Scaling) -> dict[str, np.ndarray]:
+        """The moments after all sweeps, in units of the columns."""
+        drawn = np.where(self.times.any(0), 1.0, np.nan)
+        scale = scaling.scale.numpy().ravel()
+        return {
+            "n_iter": np.arange(1, len(self.sweeps) + 1),
+            "mean": drawn * undone(np.stack(self.means), scaling),
+            "deviation": drawn * scale * np.stack(self.deviations),
+            "reduction": np.array(self.reductions),
+        }
 
     def _uniform(self, n_rows: int) -> np.ndarray:
         return self.rng.rand(len(self.whole), n_rows)
@@ -753,16 +786,6 @@ def _levels(cells: np.ndarray, match: str | None) -> np.ndarray | None:
     if match is None or cells.shape[1] > 1:
         return None
     return np.unique(cells[~np.isnan(cells)]).astype(float)
-
-
-def _reduction(means: list[np.ndarray]) -> float:
-    """Potential scale reduction, from means of shape (n_chains, n_cols) per sweep."""
-    later = np.array(means[len(means) // 2 :])
-    n = len(later)
-    within = later.var(0, ddof=1).mean()
-    between = later.mean(0).var(0, ddof=1).mean() if later.shape[1] > 1 else 0.0
-    ratio = between / within if within > 0 else 0.0
-    return math.sqrt((n - 1) / n + ratio)
 
 
 def _trained(

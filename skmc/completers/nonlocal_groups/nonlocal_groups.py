@@ -150,7 +150,7 @@ class NonlocalCompleter(IterativeCompleter):
         Share of the observed cells that ``early_stopping`` holds out.
     n_iter_no_change : int >= 1, default=8
         Iterations without a better iterate after which ``early_stopping`` stops. The
-        held-out error is computed every 25 iterations.
+        held-out error is computed in each iteration.
     scaling : {"auto", "columns", "global"} or None, default="global"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
