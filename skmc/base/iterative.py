@@ -132,7 +132,7 @@ class IterativeCompleter(BaseCompleter):
             attributes = partial(self._fitted_attributes, given, {})
             hooks = CallbackHooks(self, given.read, y, attributes)
             hooks.begin()
-            choice = self._chosen(train, seed, rng)
+            choice = self._chosen(train, seed, rng, given.known)
             solution = None
             if not choice.interrupted:
                 params = self._params(choice.params, choice.start, last, given.known)
@@ -143,7 +143,7 @@ class IterativeCompleter(BaseCompleter):
                     solution = solve(
                         solver,
                         train,
-                        max_iter=self.max_iter,
+                        max_iter=params.max_iter,
                         tol=self.tol,
                         stop=[*rules, hooks],
                         check_every=self.check_every,
@@ -174,7 +174,9 @@ class IterativeCompleter(BaseCompleter):
         """Improve the solution after the loop, with all cells; by default, as it is."""
         return solution
 
-    def _chosen(self, data: Cells, seed: int, rng: Randomness) -> Choice:
+    def _chosen(
+        self, data: Cells, seed: int, rng: Randomness, known: Mapping[str, Any]
+    ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
         # Columns that represent one cell of a table are held out together.
         held_out = HELD_OUT_SHARE, seed, self._drawn, self._first_columns
@@ -183,6 +185,7 @@ class IterativeCompleter(BaseCompleter):
             rng,
             self.tol,
             self.check_every,
+            known,
         )
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)

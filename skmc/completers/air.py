@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral, Real
@@ -15,18 +15,21 @@ from torch import Tensor
 
 from skmc.base import (
     EDGES,
+    Choice,
     CompleterTags,
     IterativeCompleter,
     TakesGraphs,
+    Trials,
     laplacian_of,
 )
 from skmc.cells import Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness, directions_of, nearest
+from skmc.loop import HeldOut, Solution
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import Descent, Solver
+from skmc.solvers import LARGEST_STEP, Descent, Solver
 from skmc.terms import (
     AdaptiveDirichletEnergy,
     Blocks,
@@ -41,6 +44,12 @@ from skmc.terms import (
 )
 
 MAX_WIDTH = 1000  # largest default of width
+LAMBDA = 0.25  # weight of the energies, unless implicit regularization is chosen
+INIT_SCALE, SMALL = 0.01, 1e-6  # initial entries with energies, and without
+BRIEF, HASTE = 80, 1.5  # steps of a trial in which energies fade faster, and how far
+PATIENCE = 100  # steps of a trial without a lower error; factors need 80 to grow
+TRIALS = 100  # stream of the random numbers of trials
+CHOSEN = ("lambda_row", "lambda_col", "max_iter")
 MANY = 2000  # largest number of items of which "auto" compares all pairs
 N_NEIGHBORS = 10  # of neighbors="auto"
 RANK = 10  # largest rank of the fill in which the first neighbors are found
@@ -229,12 +238,13 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     )
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
     stacked = (Variant("AIR", after=LOW_RANK),)
+    chosen = ("lambda_row", "lambda_col")
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
 
-    lambda_row: NonNegative = 0.25
-    lambda_col: NonNegative = 0.25
+    lambda_row: NonNegative | Literal["auto"] = "auto"
+    lambda_col: NonNegative | Literal["auto"] = "auto"
     _: KW_ONLY
     blocks: Mapping[Any, Any] | None = None
     adjacency: Literal["global", "row"] = "row"
@@ -242,7 +252,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     depth: Count = 2
     width: Count | None = None
     lr: Positive | Literal["auto"] = "auto"
-    init_scale: Positive = 0.01
+    init_scale: Positive | Literal["auto"] = "auto"
     neighbors: Count | Literal["auto"] | None = "auto"
     fixed_laplacians: Mapping[Any, Any] | None = None
     max_iter: Count = 400
@@ -275,7 +285,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         fill = cache(partial(_first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
-            if isinstance(weight, Tensor) or weight > 0:
+            if torch.as_tensor(weight).any():
                 L, own = fixed.get(transform.name), rng.stream(number)
                 if L is None:
                     term = _learned_energy(params, data, transform, weight, own, fill)
@@ -283,11 +293,64 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
                     term = _fixed_energy(L, data, transform, weight)
                 terms.append(term)
         width = params.width or min(*data.shape, MAX_WIDTH)
-        model = FactorProduct.random(
-            data.shape, params.depth, width, params.init_scale, rng
-        )
         lr = 0.6 / width**0.5 if params.lr == "auto" else params.lr
-        return Descent(model, terms, lr=lr, horizon=params.max_iter)
+        implicit = len(terms) == 1
+        std = params.init_scale
+        if std == "auto":
+            std = _small_enough(self.max_iter) if implicit else INIT_SCALE
+        return Descent(
+            FactorProduct.random(data.shape, params.depth, width, std, rng),
+            terms,
+            lr=lr,
+            horizon=self.max_iter,
+            flow=implicit,
+            free_means=implicit and data.free_means,
+        )
+
+    def _for_trials(self, data: Observed) -> Observed:
+        return data.first_rows(MANY)
+
+    def _choose(self, data: Observed, trials: Trials) -> Choice:
+        """Compare energies and implicit regularization alone on held-out cells.
+
+        Energies must fade while the factors grow. If they fade within a few steps, the
+        result is nearly as good; where implicit regularization is better than that, it
+        competes with all steps.
+        """
+        if self.warm_start and hasattr(self, "_fitted"):
+            return Choice({name: getattr(self, f"{name}_") for name in CHOSEN})
+        own = {name: getattr(self, name) for name in CHOSEN}
+        energies = {k: LAMBDA if value == "auto" else value for k, value in own.items()}
+        graphs = self.blocks or self.fixed_laplacians or trials.known
+        compared = self.lambda_row == self.lambda_col == "auto" and not graphs
+        if not compared or trials.cells[1] is None:
+            return Choice(energies)
+        train, held_out = trials.cells
+        rng = trials.rng.stream(TRIALS)
+
+        def trial(weights: dict[str, Any], haste: float = 1.0, **params: Any) -> Any:
+            solver = self._make_solver(train, self._params(weights), rng)
+            solver.haste, solver.horizon = haste, weights["max_iter"]
+            solution = trials.run(solver, max_iter=weights["max_iter"], **params)
+            return solution, held_out.residual(solution.X).square()[held_out.mask]
+
+        brief = {**energies, "max_iter": min(BRIEF, self.max_iter)}
+        implicit = {**own, "lambda_row": 0.0, "lambda_col": 0.0}
+        with trials.interruptible():
+            _, first = trial(brief, HASTE * self.max_iter / brief["max_iter"])
+            solution, alone = trial(implicit, stop=[HeldOut(held_out, PATIENCE)])
+            if alone.mean() < first.mean():
+                gain = trial(energies)[1] - alone
+                if gain.mean() > gain.std() / len(gain) ** 0.5:
+                    best = solution.history["validation"].argmin()
+                    if not self.early_stopping:
+                        implicit["max_iter"] = int(solution.history["n_iter"][best])
+                    return Choice(implicit)
+        return Choice(energies)
+
+    def batch_key(self) -> Hashable:
+        weights = [self.lambda_row, self.lambda_col, *(self.blocks or {}).values()]
+        return *super().batch_key(), any(weights)
 
     def _fixed(self, graphs: Mapping[str, Any]) -> dict[str, Any]:
         """Fixed Laplacians, by the names of their transforms."""
@@ -310,6 +373,11 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
             if sp.issparse(L) and weights.get(name, 1):
                 found[name] = L
         return {**super()._attributes(given, outputs), "laplacians_": found}
+
+
+def _small_enough(max_iter: int) -> float:
+    """Initial entries that factors can outgrow in the given number of steps."""
+    return max(SMALL, 0.06 * (1 + LARGEST_STEP) ** (-max_iter / 6))
 
 
 def _checked_blocks(
