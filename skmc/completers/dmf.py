@@ -38,7 +38,8 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 
     The first term is half a *sum* over the observed cells of the scaled data, which
     :math:`P` selects. Low rank is implicit: it results from small random factors,
-    gradient descent and early stopping.
+    gradient descent and early stopping. If the scaling subtracts the means of columns,
+    ``X`` is the product plus the means of its residuals, which are free.
 
     Parameters
     ----------
@@ -241,7 +242,13 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
         )
-        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return Descent(
+            model,
+            terms,
+            lr=params.lr,
+            horizon=params.max_iter,
+            free_means=data.free_means,
+        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         found = laplacians(outputs, self.lambda_row, self.lambda_col)

@@ -187,7 +187,7 @@ def test_words_do_not_depend_on_the_order_in_memory():
 @pytest.mark.parametrize(
     ("completer", "most"),
     [
-        (AIRCompleter(max_iter=5), 1),
+        (AIRCompleter(0.1, 0.1, max_iter=5), 1),
         (FactorizationCompleter(2, lambda_ridge=0.1), 1),
         (AutoCompleter({"a": make(AIRCompleter), "b": make(AIRCompleter)}), None),
     ],
