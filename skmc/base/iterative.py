@@ -143,7 +143,7 @@ class IterativeCompleter(BaseCompleter):
                     solution = solve(
                         solver,
                         train,
-                        max_iter=params.max_iter,
+                        max_iter=choice.params.get("max_iter", self.max_iter),
                         tol=self.tol,
                         stop=[*rules, hooks],
                         check_every=self.check_every,

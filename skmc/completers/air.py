@@ -26,7 +26,7 @@ from skmc.cells import Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness, directions_of, nearest
-from skmc.loop import HeldOut, Solution
+from skmc.loop import HeldOut
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import LARGEST_STEP, Descent, Solver
@@ -47,7 +47,10 @@ from skmc.terms import (
 MAX_WIDTH = 1000  # largest default of width
 LAMBDA = 0.25  # weight of the energies, unless implicit regularization is chosen
 INIT_SCALE, SMALL = 0.01, 1e-6  # initial entries with energies, and without
-BRIEF, HASTE = 120, 1.5  # steps of the trial of energies, which fade further than in all
+BRIEF, HASTE = (
+    120,
+    1.5,
+)  # steps of the trial of energies, which fade further than in all
 PATIENCE = 50  # steps without a lower error that end the trial without energies
 TRIALS = 100  # stream of the random numbers of trials
 CHOSEN = ("lambda_row", "lambda_col", "max_iter")

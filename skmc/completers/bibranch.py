@@ -32,7 +32,8 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     size ``rank``. Without a hidden layer this is plain factorization,
     :math:`X = U V^\top`. Only the size of the networks and early stopping regularize.
     If the scaling subtracts the means of columns, ``X`` also has the means of its
-    residuals, which are free. Only the paper's abstract is public: everything beyond two branches is our choice.
+    residuals, which are free. Only the paper's abstract is public: everything beyond
+    two branches is our choice.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.2)
+    completer_tags = CompleterTags(recovers=0.001)
     cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True

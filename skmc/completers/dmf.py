@@ -169,7 +169,7 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(
-        recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
+        recovers=0.01, batched=("lambda_row", "lambda_col", "random_state")
     )
     cost = Cost(0.05, svd=3e-7)
     stacked = (

@@ -189,7 +189,7 @@ def test_words_do_not_depend_on_the_order_in_memory():
     [
         (AIRCompleter(0.1, 0.1, max_iter=5), 1),
         (FactorizationCompleter(2, lambda_ridge=0.1), 1),
-        (AutoCompleter({"a": make(AIRCompleter), "b": make(AIRCompleter)}), None),
+        (AutoCompleter({"a": make(SNNCompleter), "b": make(SNNCompleter)}), None),
     ],
     ids=["AIR", "factorization", "stack"],
 )
