@@ -64,7 +64,7 @@ class _AdaptiveDescent(Descent):
     """Descent that records the energies."""
 
     def record(self, state: DescentState) -> dict[str, Tensor]:
-        _, *energies = state.terms
+        energies: list[Any] = list(state.terms)[1:]
         return {f"energy_{e.transform.name}": e(state.X) for e in energies}
 
 
@@ -97,8 +97,8 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         .025, .08, .25, .8, 2.5 (relative to data of variance 1). The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units.
         "auto" for both tries .25 and 0 on a held-out tenth of the observed cells, see
-        Notes. It is .25 if the other weight is a number, if `fit` gets a graph, and
-        with ``blocks`` or ``fixed_laplacians``.
+        Notes. It is .25 if the other weight or ``lr`` is a number, if `fit` gets a
+        graph, and with ``blocks`` or ``fixed_laplacians``.
     blocks : dict of {int: float} or None, default=None
         Further energies between disjoint blocks, as a dict from block size to weight
         >= 0, on the scale of ``lambda_row``. Blocks of ``b x b`` are compared as
@@ -362,14 +362,14 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         own = {name: getattr(self, name) for name in CHOSEN}
         energies = {k: LAMBDA if value == "auto" else value for k, value in own.items()}
         graphs = self.blocks or self.fixed_laplacians or trials.known
-        compared = self.lambda_row == self.lambda_col == "auto" and not graphs
-        if not compared or trials.cells[1] is None:
+        compared = self.lambda_row == self.lambda_col == self.lr == "auto"
+        if graphs or not compared or trials.cells[1] is None:
             return Choice(energies)
         train, held_out = trials.cells
         rng = trials.rng.stream(TRIALS)
 
         def trial(weights: dict[str, Any], haste: float = 1.0, **params: Any) -> Any:
-            solver = self._make_solver(train, self._params(weights), rng)
+            solver: Any = self._make_solver(train, self._params(weights), rng)
             solver.haste, solver.horizon = haste, weights["max_iter"]
             solution = trials.run(solver, max_iter=weights["max_iter"], **params)
             return solution, held_out.residual(solution.X).square()[held_out.mask]
@@ -392,7 +392,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
 
     def batch_key(self) -> Hashable:
         weights = [self.lambda_row, self.lambda_col, *(self.blocks or {}).values()]
-        return *super().batch_key(), any(weights)
+        return super().batch_key(), any(weights)
 
     def _fixed(self, graphs: Mapping[str, Any]) -> dict[str, Any]:
         """Fixed Laplacians, by the names of their transforms."""

@@ -203,8 +203,9 @@ class Descent(ParametricSolver[Observed, DescentState]):
         for optimizer in terms:
             optimizer.step()
         iteration = state.iteration + 1
-        terms = state.terms
-        return self._evaluate(data, state.model, terms, state.optimizers, iteration)
+        return self._evaluate(
+            data, state.model, state.terms, state.optimizers, iteration
+        )
 
     def resume(self, data: Observed | None, state: DescentState) -> DescentState:
         objective: Any = state.objective if self.penalties else None
