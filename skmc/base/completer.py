@@ -32,9 +32,9 @@ from skmc.base.reading import (
     read_weights,
 )
 from skmc.base.reporting import (
+    check_picture,
     warn_of_empty_columns,
     warn_of_empty_rows,
-    warn_of_units,
     warn_user,
 )
 from skmc.base.side_information import read_known, sides_of
@@ -480,9 +480,7 @@ class BaseCompleter(Estimator):
                 given = sides_of(given, known)
         scaled = getattr(self, "scaling", None) == "columns"
         if self.completer_tags.pictures and not (scaled or _says_one_unit(X)):
-            warn_of_units(
-                self, given.data, "standardize them first, or use MixedCompleter"
-            )
+            check_picture(self, given.data)
         if ids is None:
             return given
         return replace(given, statistics=replace(given.statistics, ids=ids))

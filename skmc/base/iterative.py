@@ -132,7 +132,7 @@ class IterativeCompleter(BaseCompleter):
             attributes = partial(self._fitted_attributes, given, {})
             hooks = CallbackHooks(self, given.read, y, attributes)
             hooks.begin()
-            choice = self._chosen(train, seed, rng, first)
+            choice = self._chosen(train, seed, rng, first, given.known)
             solution = None
             if not choice.interrupted:
                 params = self._params(choice.params, choice.start, last, given.known)
@@ -143,7 +143,7 @@ class IterativeCompleter(BaseCompleter):
                     solution = solve(
                         solver,
                         train,
-                        max_iter=self.max_iter,
+                        max_iter=choice.params.get("max_iter", self.max_iter),
                         tol=self.tol,
                         stop=[*rules, hooks],
                         check_every=self.check_every,
@@ -179,7 +179,8 @@ class IterativeCompleter(BaseCompleter):
         data: Cells,
         seed: int,
         rng: Randomness,
-        first: np.ndarray | None = None,
+        first: np.ndarray | None,
+        known: Mapping[str, Any],
     ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
 
@@ -192,6 +193,7 @@ class IterativeCompleter(BaseCompleter):
             rng,
             self.tol,
             self.check_every,
+            known,
         )
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)

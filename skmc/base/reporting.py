@@ -199,14 +199,29 @@ class KeepsEmpty(Protocol):
 # Ratio of deviations of columns above which their units may differ: between dark and
 # bright columns of a photograph it can be 40.
 UNLIKE = 100
+IMPOSSIBLE = 1000  # in a picture
 ENOUGH = 5  # cells of a column, whose deviation is not small by chance
 
 
-def warn_of_units(
-    completer: object,
-    data: Observed | SparseObserved,
-    remedy: str = "pass scaling='columns'; otherwise, scaling='global' says so",
-) -> None:
+def ratio_of_units(data: Observed | SparseObserved) -> float:
+    """Largest over smallest standard deviation of the columns, 1 without any.
+
+    Parameters
+    ----------
+    data : Observed or SparseObserved
+        Observed cells, not scaled.
+
+    Returns
+    -------
+    float
+    """
+    deviations = data.scaling_of("columns").scale
+    count = data.sums(torch.ones_like(data.values), by_column=True)
+    deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
+    return float(deviations.max() / deviations.min()) if len(deviations) else 1.0
+
+
+def warn_of_units(completer: object, data: Observed | SparseObserved) -> None:
     """Warn if columns that are treated as having one unit seem to have several.
 
     Parameters
@@ -215,19 +230,47 @@ def warn_of_units(
         Completer, whose class the warning names.
     data : Observed or SparseObserved
         Observed cells, not scaled.
-    remedy : str, optional
-        What to do if the units differ.
     """
-    deviations = data.scaling_of("columns").scale
-    count = data.sums(torch.ones_like(data.values), by_column=True)
-    deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
-    if len(deviations) and deviations.max() > UNLIKE * deviations.min():
+    if ratio_of_units(data) > UNLIKE:
         warn_user(
-            f"{type(completer).__name__} takes all columns as having one unit, but "
-            f"their standard deviations differ by a factor above {UNLIKE}. If their "
-            f"units differ, {remedy}.",
+            f"{_differ(completer, UNLIKE)} If their units differ, pass "
+            "scaling='columns'; otherwise, scaling='global' says so.",
             UnitsWarning,
         )
+
+
+def check_picture(completer: object, data: Observed | SparseObserved) -> None:
+    """Warn or raise an error if the columns of a picture have different units.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Completer, whose class the message names.
+    data : Observed or SparseObserved
+        Observed cells, not scaled.
+
+    Raises
+    ------
+    ValueError
+        Their standard deviations differ by a factor above 1000.
+    """
+    own = "pass scaling='columns', or " if hasattr(completer, "scaling") else ""
+    remedy = (
+        "This is a method for pictures. If the units differ, use MixedCompleter or "
+        f"GaussianCompleter, {own}standardize the columns first."
+    )
+    ratio = ratio_of_units(data)
+    if ratio > IMPOSSIBLE:
+        raise ValueError(f"{_differ(completer, IMPOSSIBLE)} {remedy}")
+    if ratio > UNLIKE:
+        warn_user(f"{_differ(completer, UNLIKE)} {remedy}", UnitsWarning)
+
+
+def _differ(completer: object, ratio: int) -> str:
+    return (
+        f"{type(completer).__name__} takes all columns as having one unit, but their "
+        f"standard deviations differ by a factor above {ratio}."
+    )
 
 
 def warn_of_empty_columns(

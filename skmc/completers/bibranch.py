@@ -31,7 +31,9 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     of the column. Each has the hidden layers ``hidden`` (tanh) and a linear output of
     size ``rank``. Without a hidden layer this is plain factorization,
     :math:`X = U V^\top`. Only the size of the networks and early stopping regularize.
-    Only the paper's abstract is public: everything beyond two branches is our choice.
+    If the scaling subtracts the means of columns, ``X`` also has the means of its
+    residuals, which are free. Only the paper's abstract is public: everything beyond
+    two branches is our choice.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.2)
+    completer_tags = CompleterTags(recovers=0.001)
     cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True
@@ -177,4 +179,10 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
         )
         terms = [SquaredError(data)]
         model = BiBranch(rows, cols)
-        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return Descent(
+            model,
+            terms,
+            lr=params.lr,
+            horizon=params.max_iter,
+            free_means=data.free_means,
+        )

@@ -38,7 +38,8 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 
     The first term is half a *sum* over the observed cells of the scaled data, which
     :math:`P` selects. Low rank is implicit: it results from small random factors,
-    gradient descent and early stopping.
+    gradient descent and early stopping. If the scaling subtracts the means of columns,
+    ``X`` is the product plus the means of its residuals, which are free.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(
-        recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
+        recovers=0.01, batched=("lambda_row", "lambda_col", "random_state")
     )
     cost = Cost(0.05, svd=3e-7)
     stacked = (
@@ -240,7 +241,13 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
         )
-        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return Descent(
+            model,
+            terms,
+            lr=params.lr,
+            horizon=params.max_iter,
+            free_means=data.free_means,
+        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         found = laplacians(outputs, self.lambda_row, self.lambda_col)

@@ -33,7 +33,7 @@ from skmc.terms import SquaredError, SquaredNorm
 N_UNITS = 16
 SVD_STEPS = 50  # iterations of the initial SVD
 TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a rank or a weight
-RIDGES = (100.0, 10.0, 1.0, 0.1)
+RIDGES = (100.0, 10.0, 1.0, 0.1, 0.0)
 
 
 class _LinkedDescent(Descent):
@@ -70,7 +70,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         Weight :math:`\lambda` of half the squared norms of the factors. Values
         to try: .1, 1, 10, 100 (relative to data of variance 1; the misfit is a sum over
         all cells, so larger matrices need larger values). "auto"
-        tries 100, 10, 1 and 0.1 on a held-out tenth of the observed cells, before
+        tries 100, 10, 1, .1 and 0 on a held-out tenth of the observed cells, before
         ``rank`` is chosen, and again if that is not `SVDCompleter`'s choice. A link
         is only found with a small weight; noise and few cells need a large one.
     lr : float > 0, default=0.03

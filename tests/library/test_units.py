@@ -16,11 +16,13 @@ from skmc import (
     AIRCompleter,
     AutoCompleter,
     BayesianFactorizationCompleter,
+    BiharmonicCompleter,
     Entries,
     FactorizationCompleter,
     IALMCompleter,
     NCARLCompleter,
     NonlocalCompleter,
+    PatchCNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     SVTCompleter,
@@ -233,7 +235,10 @@ def test_pictures_have_one_unit_and_other_columns_a_warning():
         pictures.complete(X * 10.0 ** (j - 15), completer=NonlocalCompleter())
         NonlocalCompleter().fit(X)
     with pytest.warns(UserWarning, match="takes all columns as having one unit"):
-        NonlocalCompleter().fit(X * 10.0 ** (j % 4))
+        NonlocalCompleter().fit(X * 7.0 ** (j % 3))
+    for completer in (NonlocalCompleter(), PatchCNNCompleter(), BiharmonicCompleter()):
+        with pytest.raises(ValueError, match=r"for pictures\. .* use MixedCompleter"):
+            completer.fit(X * 10.0 ** (j % 5))
 
 
 def test_a_stack_shows_pictures_as_they_are():

@@ -17,6 +17,7 @@ from skmc import (
     GaussianCompleter,
     MixedCompleter,
     SeriesCompleter,
+    SVTCompleter,
 )
 from skmc.cells import containers
 
@@ -187,9 +188,9 @@ def test_words_do_not_depend_on_the_order_in_memory():
 @pytest.mark.parametrize(
     ("completer", "most"),
     [
-        (AIRCompleter(max_iter=5), 1),
+        (AIRCompleter(0.1, 0.1, max_iter=5), 1),
         (FactorizationCompleter(2, lambda_ridge=0.1), 1),
-        (AutoCompleter({"a": make(AIRCompleter), "b": make(AIRCompleter)}), None),
+        (AutoCompleter({"a": make(SVTCompleter), "b": make(SVTCompleter)}), None),
     ],
     ids=["AIR", "factorization", "stack"],
 )
