@@ -41,7 +41,7 @@ from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 class Broken(BaseEstimator):
@@ -339,6 +339,7 @@ def test_methods_for_few_cells_come_first_where_many_are_missing():
 BY_ROWS = ["means", "Gaussian", "trees, linear", "trees, 3 rounds", "chained, donors"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [(100, 5), (30, 36)])
 def test_noise_stays_as_unpredictable_as_it_is(shape):
     """Whatever a candidate has learned from a held-out cell would look like a skill."""

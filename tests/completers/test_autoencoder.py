@@ -19,7 +19,6 @@ from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 DEEP = {"hidden": (40, 2), "lambda_weights": 0.003, "max_iter": 300, "random_state": 0}

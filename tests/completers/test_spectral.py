@@ -23,8 +23,6 @@ from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
 
-pytestmark = pytest.mark.slow
-
 DOUBLE = torch.float64
 SHAPES = [(6, 6), (7, 4), (4, 7)]
 GAMMA = {
@@ -266,6 +264,7 @@ def test_theorem_1(name):
         torch.testing.assert_close(-model.V.grad[k], L.mT @ model.U[k].detach())
 
 
+@pytest.mark.long
 def test_theorems_2_and_3():
     """Exponentially fast to X, which has the least nuclear norm.
 

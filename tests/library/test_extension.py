@@ -25,8 +25,6 @@ from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
-pytestmark = pytest.mark.slow
-
 FOLDER = Path(__file__).parent
 # A source distribution has no examples.
 TUTORIAL = FOLDER.parents[1] / "examples/extending/plot_new_method.py"

@@ -32,8 +32,6 @@ from skmc.sensing.dense import ScaledMeasurements
 from skmc.sensing.nuclear import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
-pytestmark = pytest.mark.slow
-
 REGRESSORS = [
     FactorizedSensingRegressor,
     LinearSensingRegressor,
