@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import csv
 import io
@@ -760,6 +761,15 @@ def test_accepted_values_of_arguments_exist():
     assert tuple(arguments.METRICS) == tuple(METRICS)
     completers = [methods.class_of(name) for name in methods.METHODS]
     assert sorted(completers, key=lambda cls: cls.__name__) == all_completers()
+
+
+def test_two_levels_are_enough():
+    from skmc._command.values import levels
+
+    assert levels("size=small, large") == ("size", ["small", "large"])
+    for text in ("size=small", "size=small,small", "=small,large"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is not COLUMN=LOW"):
+            levels(text)
 
 
 def test_seed(run, tmp_path):

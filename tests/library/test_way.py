@@ -105,8 +105,14 @@ LAYOUTS = {
 unnamed = pytest.mark.filterwarnings("ignore:X (does not have|has) .*feature names")
 
 
-# Weights, and graphs; and no choice of a rank.
-TAKE_MORE = {"solver": "apgl", "regularizer": "dirichlet", "rank": 2}
+# Weights, and graphs; and no choice of parameters.
+TAKE_MORE = {
+    "solver": "apgl",
+    "regularizer": "dirichlet",
+    "rank": 2,
+    "lambda_ridge": 0.1,
+    "lambda_side": 0.1,
+}
 
 
 def answers(completer, X, truth, **known):

@@ -208,6 +208,7 @@ def test_probabilities_are_not_worse_than_the_shares(inner, table):
     assert (best == completer.transform(X)["kind"]).all()
 
 
+@pytest.mark.long
 def test_a_linear_model_that_has_seen_the_rows_does_not_calibrate():
     """Among as many columns of noise as rows, it would seem to explain a category."""
     rng = np.random.RandomState(1)
@@ -228,6 +229,7 @@ def test_votes_of_neighbors_leave_no_category_impossible():
     assert found < 0.8 * shares
 
 
+@pytest.mark.long
 def test_weights_of_categories_are_those_of_their_log_score():
     """The member that tells categories differs from the one that tells numbers."""
     rng = np.random.RandomState(0)
