@@ -17,7 +17,6 @@ from skmc import (
     AutoCompleter,
     ChainedCompleter,
     Entries,
-    FactorizationCompleter,
     GaussianCompleter,
     KNNCompleter,
     MeanCompleter,
@@ -198,7 +197,7 @@ def test_empty_rows_and_indicators_do_not_depend_on_weights(table):
         GaussianCompleter(1.0).fit(X, sample_weight=weights)
 
 
-STACK = ["means", "Gaussian", "chained, donors"]
+STACK = {"means": MeanCompleter(), "Gaussian": GaussianCompleter(1.0)}
 
 
 def words(X):
@@ -246,13 +245,12 @@ def test_a_stack_of_weighted_completers(table):
         AutoCompleter(["KNN"]).fit(X, sample_weight=weights)
 
 
+@pytest.mark.long
 def test_features_are_used_with_weights(table):
     X, weights = table
     features = np.nan_to_num(X[:, :2])
     X[3] = np.nan
-    factors = FactorizationCompleter(2, lambda_ridge=0.1, max_iter=50)
-    candidates = {"means": MeanCompleter(), "factors": factors}
-    completer = AutoCompleter(candidates, random_state=0)
+    completer = AutoCompleter(["means", "Factorization"], random_state=0)
     known = {"row_features": features}
     completer.fit(X, sample_weight=weights, **known)
     used = weights > 0

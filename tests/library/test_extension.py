@@ -54,6 +54,7 @@ def quick(cls, **params):
     return cls(max_iter=60, random_state=0, **params)
 
 
+@pytest.mark.long
 @each
 def test_it_passes_the_completer_checks(cls):
     check_completer(cls())
@@ -172,6 +173,7 @@ with checkpoint(folder, every=0):
 """
 
 
+@pytest.mark.long
 @each
 def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
     np.save(tmp_path / "X.npy", X.filled(np.nan))

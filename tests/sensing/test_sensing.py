@@ -358,6 +358,7 @@ def test_kkt_of_the_limit():
     assert np.linalg.norm(P.T @ certificate @ Q.T, 2) <= 1 + 1e-5
 
 
+@pytest.mark.long
 def test_the_limit_is_that_of_weights_tending_to_zero():
     A, y, _ = gaussian(50, noise=0.05)
     limit = NuclearSensingRegressor(0).fit(A, y).matrix_
@@ -474,7 +475,7 @@ def test_a_deep_product_is_of_lower_rank_than_a_free_matrix():
     assert error(narrow.matrix_, X) < 0.01
 
 
-@every_regressor
+@pytest.mark.parametrize("cls", [LinearSensingRegressor, FactorizedSensingRegressor])
 def test_forms_of_the_same_measurements(cls):
     A, y, _ = gaussian(30, (6, 4))
     expected = quick(cls).fit(A, y)
