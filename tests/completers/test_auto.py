@@ -798,6 +798,7 @@ def described():
     return truth, X, {"row_features": R, "col_features": F}
 
 
+@pytest.mark.long
 def test_candidates_are_tried_with_and_without_features(described):
     truth, X, known = described
     completer = AutoCompleter(["means", "Factorization"], random_state=0)
@@ -841,6 +842,7 @@ def test_candidates_without_features_are_tried_once(described):
     np.testing.assert_allclose(completer.reconstruction_[:, seen], expected[:, seen])
 
 
+@pytest.mark.long
 def test_samples_of_rows_have_their_own_features(described, monkeypatch):
     _, X, known = described
     seen = []

@@ -50,6 +50,7 @@ def deep(points):
     return AutoencoderCompleter(**DEEP).fit(points[2])
 
 
+@pytest.mark.long
 def test_a_curve_is_recovered_better_than_by_a_linear_model(points, deep):
     truth, hidden, X = points
     planes = [SVDCompleter(rank).fit_transform(X) for rank in range(1, 7)]

@@ -301,6 +301,7 @@ def test_light_columns_are_fitted_like_others(light, noisy):
     assert errors[0] < 2 * errors[1]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*stopped after 200 iterations")
 @pytest.mark.parametrize("unit", [1e-40, 1e25])
 def test_unscaled_cells_of_any_size(unit, noisy):

@@ -555,6 +555,7 @@ def in_long_form(X, completer=None, **params):
     return completer.set_params(time="day", unit="shop").fit(X)
 
 
+@pytest.mark.long
 def test_rows_of_units_are_completed_in_place(long):
     truth, X = long
     completer = in_long_form(X, GaussianCompleter(1.0, tol=1e-3, random_state=0))

@@ -188,11 +188,11 @@ def test_flow_with_a_constant_step_is_gradient_descent():
     "params",
     [
         {},
-        {"layers": (3, 2)},
-        {"activation": "sigmoid"},
+        pytest.param({"layers": (3, 2)}, marks=pytest.mark.long),
+        pytest.param({"activation": "sigmoid"}, marks=pytest.mark.long),
         {"activation": "truncated_relu"},
-        {"init": "spectral"},
-        {"width": 10},
+        pytest.param({"init": "spectral"}, marks=pytest.mark.long),
+        pytest.param({"width": 10}, marks=pytest.mark.long),
     ],
     ids=str,
 )

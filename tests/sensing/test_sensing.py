@@ -51,6 +51,14 @@ def make_limit():
 
 
 every_regressor = pytest.mark.parametrize("cls", REGRESSORS)
+# A network takes seconds.
+every_quick_regressor = pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, marks=[pytest.mark.long] * (cls is SpectralSensingRegressor))
+        for cls in REGRESSORS
+    ],
+)
 SHAPE = 5, 4
 
 
@@ -540,7 +548,7 @@ def test_completion_is_sensing_of_cells():
     assert error(model.matrix_, X) < 1e-4
 
 
-@every_regressor
+@every_quick_regressor
 def test_single_precision_is_kept(cls):
     A, y, _ = gaussian(96, (6, 4))
     double, single = quick(cls).fit(A, y), quick(cls).fit(A.astype("f"), y.astype("f"))
@@ -555,7 +563,7 @@ def test_single_precision_is_kept(cls):
     assert whole.matrix_.dtype == np.float64
 
 
-@every_regressor
+@every_quick_regressor
 def test_units_do_not_matter(cls):
     A, y, _ = gaussian(40, (6, 8), noise=0.1)
     expected = quick(cls).fit(A, y).matrix_
