@@ -925,7 +925,7 @@ def test_compare_gives_columns_equal_weight(run, tmp_path):
     frame.to_csv(tmp_path / "in.csv", index=False)
     _, second, _ = run("compare", "in.csv", "--methods", "svd,mean", "--splits", 2)
     errors = [re.findall(r"(svd|mean) +(\d\.\d+)", text) for text in (first, second)]
-    assert errors[0] == errors[1]
+    assert len(errors[0]) == 2 and errors[0] == errors[1]
 
 
 def test_compare_shows_its_progress(run, tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from skmc import (
     SVDCompleter,
 )
 from skmc.persistence import load, save
+from skmc.tables import drawn_by, source_of
 
 DAY = pd.Timestamp("2020-01-01")
 SIZES = ["S", "M", "L", "XL"]
@@ -290,3 +291,20 @@ def test_invalid_weights(table):
     cells.weights = np.ones(len(cells))
     with pytest.raises(TypeError, match="takes no cell_weight"):
         MixedCompleter(GaussianCompleter()).fit(cells)
+
+
+@pytest.mark.parametrize(
+    "completer", [GaussianCompleter(1.0), MixedCompleter(GaussianCompleter(1.0))]
+)
+def test_draws_of_held_out_cells_follow_the_seed(completer):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(30, 3)).mask(rng.rand(30, 3) < 0.2)
+    source = source_of(X, completer)
+    one, same, other = (
+        drawn_by(clone(completer), source, source.numbers, 2, seed)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    missing = source.missing
+    assert (one != other)[:, missing].mean() > 0.5
+    np.testing.assert_array_equal(one[:, ~missing], other[:, ~missing])
