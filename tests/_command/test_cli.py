@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import csv
 import io
@@ -106,7 +107,6 @@ def test_numbers_equal_those_of_the_completer(run, tmp_path):
     np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv"), expected, rtol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_intervals(run, tmp_path, suffix):
     """Two columns beside a filled one contain the ends of its interval."""
@@ -425,7 +425,6 @@ def read(path):
         return np.asarray(file)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["mask", "inverted", "colour", "alpha", "palette"])
 def test_pictures(run, tmp_path, picture, mark):
     pixels, hidden = picture
@@ -449,7 +448,8 @@ def test_pictures(run, tmp_path, picture, mark):
         image = image.quantize(256)
         damaged = np.asarray(image.convert("RGB"))
     image.save(tmp_path / "in.png")
-    code, _, err = run("complete", "in.png", "out.png", "--method", "tnnr", *arguments)
+    arguments += ["--method", "biharmonic"]
+    code, _, err = run("complete", "in.png", "out.png", *arguments)
     assert code == 0, err
     assert f"{hidden.sum()} of 480 pixels completed" in err
     completed = read(tmp_path / "out.png")
@@ -468,7 +468,7 @@ def test_deep_grey(run, tmp_path, picture):
     Image.fromarray(np.where(hidden, 0, pixels).astype(np.uint16)).save(
         tmp_path / "in.png"
     )
-    arguments = ("--mask", "mask.png", "--method", "tnnr")
+    arguments = ("--mask", "mask.png", "--method", "biharmonic")
     assert run("complete", "in.png", "out.png", *arguments)[0] == 0
     completed = read(tmp_path / "out.png")
     assert completed.dtype == np.uint16
@@ -478,7 +478,6 @@ def test_deep_grey(run, tmp_path, picture):
     assert code == 2 and "JPEG has 8 bits" in err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "dtype"),
     [
@@ -496,7 +495,7 @@ def test_deep_colors(run, tmp_path, picture, dtype, suffix, alpha):
     write_raster(Raster(values, alpha, {}), tmp_path / f"in.{suffix}", f".{suffix}")
     arguments = () if alpha else ("--mask", "mask.png")
     names = f"in.{suffix}", f"out.{suffix}"
-    code, _, err = run("complete", *names, "--method", "tnnr", *arguments)
+    code, _, err = run("complete", *names, "--method", "biharmonic", *arguments)
     assert code == 0, err
     found = read_raster(str(tmp_path / f"out.{suffix}"))
     assert found.alpha == alpha and found.pixels.dtype == dtype
@@ -767,6 +766,15 @@ def test_accepted_values_of_arguments_exist():
     assert sorted(completers, key=lambda cls: cls.__name__) == all_completers()
 
 
+def test_two_levels_are_enough():
+    from skmc._command.values import levels
+
+    assert levels("size=small, large") == ("size", ["small", "large"])
+    for text in ("size=small", "size=small,small", "=small,large"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is not COLUMN=LOW"):
+            levels(text)
+
+
 def test_seed(run, tmp_path):
     numbers(tmp_path)
     quick = ("--method", "dmf", "--set", "max_iter=5", "-q", "--device", "cpu")
@@ -806,6 +814,7 @@ def test_a_terminal_without_callbacks(run, tmp_path, monkeypatch):
     assert run("complete", "in.csv", "out.csv", "--method", "svd")[0] == 0
 
 
+@pytest.mark.long
 def test_as_a_module(tmp_path):
     """Outside a test, warnings are not errors, and bytes go through a pipe."""
     ran = subprocess.run(
@@ -881,10 +890,6 @@ def test_compare_draws(run, tmp_path):
     assert "skmc complete in.csv OUT --method gaussian --draws=5\n" in err
     for text in (" ".join(out.split()), (tmp_path / "o.html").read_text()):
         assert "crps" in text and "of 5 draws in standard deviations" in text
-    code, out, err = run(*quick)
-    assert code == 0 and "not compared, because they have no draws: " in err
-    names = re.findall(r"^  ([\w-]+) +\d", out, re.MULTILINE)
-    assert {"bayesian-factorization", "chained", "copula", "gaussian"} <= {*names}
     code, _, err = run(*quick, "--methods", "mean,svd")
     assert code == 2
     assert (
@@ -893,6 +898,16 @@ def test_compare_draws(run, tmp_path):
     )
     code, _, err = run(*quick, "--metric", "rmse")
     assert code == 2 and "--draws compares by the CRPS; leave --metric out" in err
+
+
+@pytest.mark.long
+def test_compare_draws_of_the_default_methods(run, tmp_path):
+    numbers(tmp_path, 60)
+    code, out, err = run("compare", "in.csv", "--splits", 2, "--draws", 5)
+    assert code == 0 and "not compared, because they have no draws: " in err
+    names = re.findall(r"^  (\w+) +\d", out, re.MULTILINE)
+    assert sorted(names) == ["Bayesian", "Gaussian", "copula"]
+    assert "chained, donors" in out
 
 
 def test_compare_says_which_warnings_and_how_small_p_is(run, tmp_path):
@@ -1142,7 +1157,6 @@ def test_all_problems_are_reported_at_once(run, tmp_path):
     assert "inf is infinite" in err and "'x' is not a number" in err
 
 
-@pytest.mark.slow
 def test_auto_is_the_default_of_tables(run, tmp_path):
     numbers(tmp_path, 20)
     code, _, err = run("complete", "in.csv", "out.csv", "--time-limit", "2")
@@ -1309,9 +1323,9 @@ def test_series_are_completed_over_time(run, tmp_path, suffix):
     table["note"] = "ok"
     write = getattr(table, f"to_{suffix}")
     write(tmp_path / f"in.{suffix}", index=False)
-    code, _, err = run(
-        "complete", f"in.{suffix}", f"out.{suffix}", "--time", "when", "--intervals"
-    )
+    names, series = (f"in.{suffix}", f"out.{suffix}"), ("--time", "when")
+    mean = ("--method", "mean")
+    code, _, err = run("complete", *names, *series, *mean, "--intervals")
     assert code == 0, err
     assert "24 of 960 cells completed by series" in err
     assert "columns left unchanged: 'when', 'note'" in err

@@ -42,7 +42,7 @@ from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 class Broken(BaseEstimator):
@@ -345,6 +345,7 @@ def test_methods_for_few_cells_come_first_where_many_are_missing():
 BY_ROWS = ["mean", "gaussian", "trees-linear", "trees-rounds", "chained"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [(100, 5), (30, 36)])
 def test_noise_stays_as_unpredictable_as_it_is(shape):
     """Whatever a candidate has learned from a held-out cell would look like a skill."""
@@ -806,6 +807,7 @@ def described():
     return truth, X, {"row_features": R, "col_features": F}
 
 
+@pytest.mark.long
 def test_candidates_are_tried_with_and_without_features(described):
     truth, X, known = described
     completer = AutoCompleter(["mean", "factorization"], random_state=0)
@@ -849,6 +851,7 @@ def test_candidates_without_features_are_tried_once(described):
     np.testing.assert_allclose(completer.reconstruction_[:, seen], expected[:, seen])
 
 
+@pytest.mark.long
 def test_samples_of_rows_have_their_own_features(described, monkeypatch):
     _, X, known = described
     seen = []

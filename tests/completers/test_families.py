@@ -267,7 +267,7 @@ def kinds():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", kinds())
 def test_air_is_good_without_tuning(kind):
     """Within 5 % of the best of column means, nearest rows and a low-rank fit."""

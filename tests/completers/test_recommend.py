@@ -30,8 +30,6 @@ from skmc import (
 from skmc.completers import _recommend
 from skmc.persistence import load, save
 
-pytestmark = pytest.mark.slow
-
 PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
 
 

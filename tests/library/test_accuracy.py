@@ -25,7 +25,7 @@ from skmc.checks.problems import low_rank
 from skmc.datasets import load_photo
 from skmc.metrics import auc
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 FILE = Path(__file__).with_name("accuracy.csv")
 TOLERANCE = 1.02  # of rows of the file that have none of their own
@@ -255,8 +255,16 @@ PROBLEMS: dict[Callable[[], Problem], str] = {
     weekly: "Gaussian Series",
     panel: "SoftImpute",
 }
+# The other fits take less than a second.
+LONG = """Auto BayesianFactorization BiBNN Chained GradualNSR LinkedFactorization NSR
+    PatchCNN SNN Series Trees"""
 CASES = [
-    pytest.param(problem, f"{short}Completer", id=f"{short}-{problem.__name__}")
+    pytest.param(
+        problem,
+        f"{short}Completer",
+        id=f"{short}-{problem.__name__}",
+        marks=[pytest.mark.long] if short in LONG.split() else [],
+    )
     for problem, names in PROBLEMS.items()
     for short in names.split()
 ]

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import skmc
 
 FILE = '''\
@@ -31,7 +29,6 @@ assert main(["methods", "half-mean", "--shape", "20x5"]) == 0
 """
 
 
-@pytest.mark.slow
 def test_a_new_method_is_known(tmp_path):
     unread = shutil.ignore_patterns("__pycache__")
     package = shutil.copytree(

@@ -25,8 +25,6 @@ from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
-pytestmark = pytest.mark.slow
-
 FOLDER = Path(__file__).parent
 # A source distribution has no examples.
 TUTORIAL = FOLDER.parents[1] / "examples/extending/plot_new_method.py"
@@ -56,6 +54,7 @@ def quick(cls, **params):
     return cls(max_iter=60, random_state=0, **params)
 
 
+@pytest.mark.long
 @each
 def test_it_passes_the_completer_checks(cls):
     check_completer(cls())
@@ -174,6 +173,7 @@ with checkpoint(folder, every=0):
 """
 
 
+@pytest.mark.long
 @each
 def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
     np.save(tmp_path / "X.npy", X.filled(np.nan))

@@ -15,8 +15,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from skmc import MeanCompleter
 
-pytestmark = pytest.mark.slow
-
 DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16, object]
 
 

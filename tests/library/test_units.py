@@ -15,8 +15,10 @@ from sklearn.datasets import load_iris, load_linnerud
 from skmc import (
     AIRCompleter,
     AutoCompleter,
+    AutoencoderCompleter,
     BayesianFactorizationCompleter,
     BiharmonicCompleter,
+    ChainedCompleter,
     Entries,
     FactorizationCompleter,
     IALMCompleter,
@@ -97,7 +99,16 @@ def answers(completer, X, new):
     return np.concatenate(values), np.concatenate([*lengths, np.zeros((1, 8))])
 
 
-@pytest.mark.parametrize("cls", TABLES, ids=lambda cls: cls.__name__)
+LONG = (AutoCompleter, AutoencoderCompleter, ChainedCompleter)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, id=cls.__name__, marks=[pytest.mark.long] * (cls in LONG))
+        for cls in TABLES
+    ],
+)
 def test_units_and_origins_of_columns_do_not_matter(cls):
     completer = make(
         cls,
@@ -138,7 +149,6 @@ SMALL = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize(
     "cls",

@@ -16,7 +16,6 @@ from skmc.metrics import recall_at_k
 from skmc.persistence import load, save
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 SIZE = 40

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from skmc import ChainedCompleter, MixedCompleter
 from skmc.persistence import load, save
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def flowers(seed):

@@ -92,10 +92,10 @@ def answers(completer, X) -> list[np.ndarray]:
 )
 def test_resumed_fits_equal_uninterrupted_ones(cls, params, X, kill, tmp_path):
     def fit():
-        return make(cls, **{"max_iter": 30, **copy.deepcopy(params)}).fit(X)
+        return make(cls, **{"max_iter": 12, **copy.deepcopy(params)}).fit(X)
 
     expected = answers(fit(), X)
-    for n in (1, 2, 7, 40):  # a chain: each goes on where the last one died
+    for n in (2, 9):  # a chain: each goes on where the last one died
         try:
             with checkpoint(tmp_path / "fit", every=0):
                 kill(n)

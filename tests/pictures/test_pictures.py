@@ -22,8 +22,6 @@ from skmc.model_selection import compare
 from skmc.pictures.blocks import blocks, crop
 from skmc.pictures.ways import choose_way
 
-pytestmark = pytest.mark.slow
-
 JOINT = [BiharmonicCompleter, NonlocalCompleter]
 COLORS = np.array([1.0, 0.7, 0.4])
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from skmc import AutoCompleter, MeanCompleter, MixedCompleter, SVDCompleter
 from skmc.cells import LikeObserved
 from skmc.persistence import load, save
+from skmc.tables import doubtful_number
 from skmc.tables.date_formats import FORMATS, DateFormat
 
 N = 40
@@ -216,6 +217,22 @@ def test_dates_are_returned_as_dates(values, tmp_path):
             assert len(parts[0]) > 1 or parts[0] == parts[1]
     save(completer, tmp_path / "c")
     pd.testing.assert_frame_equal(load(tmp_path / "c").transform(table), completed)
+
+
+@pytest.mark.parametrize("last", [9, 13])
+def test_a_mean_of_dates_is_the_nearest_day(last):
+    days = [1, 8, 10, last]
+    when = [*(pd.Timestamp(2020, 1, day) for day in days), pd.NaT]
+    table = pd.DataFrame({"x": [1.0, 2, 3, 4, 5], "when": when})
+    found = MixedCompleter(MeanCompleter()).fit_transform(table)["when"].iloc[-1]
+    assert found == pd.Timestamp(2020, 1, round(np.mean(days)))
+
+
+def test_zeros_make_no_number_doubtful():
+    values = np.array([0.0, 0, 0, 0, 5, 5, 5])
+    assert doubtful_number(values) is None
+    row, doubt = doubtful_number(np.append(values, 6e9))
+    assert row == 7 and "a million times" in doubt
 
 
 @given(st.datetimes(dt.datetime(1969, 1, 1), dt.datetime(2068, 1, 1)), st.data())

@@ -21,6 +21,7 @@ from skmc import (
     TreesCompleter,
 )
 from skmc.persistence import load, save
+from skmc.tables import drawn_by, source_of
 
 DAY = pd.Timestamp("2020-01-01")
 SIZES = ["S", "M", "L", "XL"]
@@ -329,3 +330,20 @@ def test_a_frame_in_is_a_frame_out():
         assert explained.row == row and mixed.score(frame) < 0
     array = numbers.to_numpy(float)
     assert isinstance(mixed.fit_transform(array), np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "completer", [GaussianCompleter(1.0), MixedCompleter(GaussianCompleter(1.0))]
+)
+def test_draws_of_held_out_cells_follow_the_seed(completer):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(30, 3)).mask(rng.rand(30, 3) < 0.2)
+    source = source_of(X, completer)
+    one, same, other = (
+        drawn_by(clone(completer), source, source.numbers, 2, seed)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    missing = source.missing
+    assert (one != other)[:, missing].mean() > 0.5
+    np.testing.assert_array_equal(one[:, ~missing], other[:, ~missing])

@@ -26,7 +26,6 @@ from skmc.model_selection import fit_batch
 from skmc.uncertainty import MultipleCompletion, pool
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings(
         "ignore::sklearn.exceptions.ConvergenceWarning",
         "ignore:.*have no observed cell",
