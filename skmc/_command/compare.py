@@ -77,8 +77,8 @@ def _chosen(
     found = candidates_for(matrix, random_state=options.seed, device=options.device)
     found = _with_draws(found, options, messages)
     messages.note(
-        f"{len(found)} methods are fitted {options.splits} times each, which takes "
-        f"{options.splits} min at most by estimates; --methods selects fewer"
+        f"{len(found)} methods are fitted {options.splits} times each; --methods "
+        "selects fewer"
     )
     return found
 
