@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from skmc.base import BaseCompleter
 
 
@@ -41,6 +39,10 @@ class File:
         """Warn the user in one line."""
         warnings.warn(text, stacklevel=2)
 
+    def completer_of(self, completer: Any) -> Any:
+        """Make the completer of this kind of file from one of matrices."""
+        return completer
+
     def check_target(self, path: str) -> None:
         """Check that the target format can hold the content of this file."""
 
@@ -57,25 +59,26 @@ class File:
     def choose(self, k: int) -> None:
         """Choose the completion to write, of those that `complete` has found."""
 
-    def bounds_of(
-        self, given: ArrayLike, completed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def bounds_of(self, given: Any) -> Sequence[Any]:
         """Intervals around completed cells, calibrated on held-out cells.
 
         Completers that know their errors on held-out cells provide them; others are
         fitted 20 more times, see `skmc.uncertainty.MultipleCompletion`.
         """
         if hasattr(self.fitted, "predict_interval"):
-            low, high = self.fitted.predict_interval(given, self.level)
-        else:
-            from skmc.uncertainty import MultipleCompletion
+            return self.fitted.predict_interval(given, self.level)
+        from skmc.uncertainty import MultipleCompletion
 
-            seed = self.fitted.get_params().get("random_state")
-            many = MultipleCompletion(self.fitted, random_state=seed).fit(given)
-            low, high = many.interval(self.level)
-        # The mean of several fits differs from the value of one.
-        return np.minimum(low, completed), np.maximum(high, completed)
+        seed = self.fitted.get_params().get("random_state")
+        many = MultipleCompletion(self.fitted, random_state=seed).fit(given)
+        return many.interval(self.level)
 
     def notes(self) -> list[str]:
         """Notes for the reader of a completed file."""
         return []
+
+
+def around(ends: Sequence[Any], completed: Any) -> list[np.ndarray]:
+    """Intervals that contain the completion; the mean of several fits is another."""
+    low, high, value = (np.asarray(x, float) for x in (*ends, completed))
+    return [np.minimum(low, value), np.maximum(high, value)]

@@ -14,14 +14,16 @@ import numpy as np
 
 from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.file import File
+from skmc._command.file import File, around
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from skmc import SeriesCompleter
-    from skmc.tables import Table
+    from skmc import MixedCompleter, SeriesCompleter
+    from skmc.tables import Source, Table
 
+# Beginnings of warnings about what the file tells in its own terms.
+TOLD = "Rows? .* of X ha|Columns that cannot|X looks like ratings|Some cells may mark"
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 
 
@@ -173,39 +175,19 @@ class TableFile(File, ABC):
         self.warn_of_doubts()
         if self.time is not None:
             return self.complete_series(self.time, self.units, completer)
-        used = [
-            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
-        ]
-        columns = [self.columns[k] for k in used]
         kept = [c for c in self.columns if c.kind == "kept" and not c.empty]
         self.found["left unchanged"] = [repr(c.name) for c in kept]
-        if not any(None in column.values for column in columns):
+        cells = self.objects()
+        if not np.equal(cells, None).any():
             return 0
-        cells = np.empty((len(columns[0].values), len(used)), object)
-        for place, column in enumerate(columns):
-            cells[:, place] = column.values
-        from skmc.cells import TableMatrix
-        from skmc.completers.mixed import for_matrix
-        from skmc.tables import Table
-
-        table = Table.of(
-            cells,
-            categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
-            ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
-            min_value=getattr(completer, "min_value", None),
-            max_value=getattr(completer, "max_value", None),
-        )
-        self._tell_of(columns, table)
-        numbers, missing = table.read(cells)
-        if not missing.any():
+        source = self.source_of(completer, cells)
+        if not source.missing.any():
             return 0
+        self.fitted = completer
         if self.level is not None:
-            self.check_names(used[p] for p in np.flatnonzero(missing.any(0)))
-        own = {"min_value", "max_value"} & {*completer.get_params(deep=False)}
-        completer.set_params(**dict.fromkeys(own))  # they are those of the table
-        self.fitted = for_matrix(completer, table)
-        given = table.encode(numbers)
-        empty = np.isnan(given).all(1)
+            gone = np.flatnonzero(source.missing.any(0))
+            self.check_names(self.used[p] for p in gone)
+        empty = np.isnan(source.matrix).all(1)
         if empty.any() and len(self.columns) > 1:
             places = f"row {empty.argmax() + 1} has"
             if empty.sum() > 1:
@@ -217,15 +199,60 @@ class TableFile(File, ABC):
                 "frequent values fill such rows"
             )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
-            matrices = self.completions(TableMatrix(given, table.layout))
-        for matrix in matrices:
-            completed = table.write(cells, table.decode(matrix), missing)
-            self.drawn.append(self.filled(used, completed, missing))
-        if self.level is not None:
-            bounds = self.bounds_of(given, matrices[0])
-            self.keep_bounds(used, [table.numbers(end) for end in bounds], missing)
-        return int(missing.sum())
+            warnings.filterwarnings("ignore", TOLD, UserWarning)
+            tables = self.completions(cells)
+            for table in tables:
+                self.drawn.append(self.filled(self.used, table, source.missing))
+            if self.level is not None:
+                numbers = source.missing & source.table.numeric
+                found = [np.asarray(end)[numbers] for end in self.bounds_of(cells)]
+                ends = np.full((2, *cells.shape), np.nan)
+                ends[:, numbers] = around(found, tables[0][numbers])
+                self.keep_bounds(self.used, ends, numbers)
+        self.fitted = completer.completer_
+        return int(source.missing.sum())
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of the columns that may be completed."""
+        return [
+            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
+        ]
+
+    def objects(self) -> np.ndarray:
+        """The columns that may be completed, as objects; None where missing."""
+        columns = [self.columns[k] for k in self.used]
+        cells = np.empty((len(self.columns[0].values), len(columns)), object)
+        for place, column in enumerate(columns):
+            cells[:, place] = column.values
+        return cells
+
+    def completer_of(self, completer: Any) -> MixedCompleter:
+        """Make the completer of the table from one of matrices."""
+        from skmc import MixedCompleter
+
+        columns = [self.columns[k] for k in self.used]
+        bounds = {
+            name: value
+            for name in ("min_value", "max_value")
+            if (value := getattr(completer, name, None)) is not None
+        }
+        completer.set_params(**dict.fromkeys(bounds))
+        return MixedCompleter(
+            completer,
+            categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
+            ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
+            random_state=self.seed,
+            **bounds,
+        )
+
+    def source_of(self, completer: MixedCompleter, cells: np.ndarray) -> Source:
+        """Read the table as the completer does, and tell what it finds."""
+        from skmc.tables import source_of
+
+        source = source_of(cells, completer)
+        self._tell_of([self.columns[k] for k in self.used], source.table)
+        return source
 
     def filled(
         self, used: Sequence[int], completed: np.ndarray, missing: np.ndarray
@@ -243,9 +270,8 @@ class TableFile(File, ABC):
     ) -> None:
         """Keep the ends of the intervals of missing numbers."""
         ends = np.array(bounds, object)
-        unknown = ~missing | np.isnan(bounds)
-        ends[unknown] = None
-        for place in np.flatnonzero(~unknown.all((0, 1))).tolist():
+        ends[:, ~missing] = None
+        for place in np.flatnonzero(missing.any(0)).tolist():
             self.bounds[used[place]] = tuple(ends[:, :, place].tolist())
 
     def choose(self, k: int) -> None:

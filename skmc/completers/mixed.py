@@ -26,7 +26,7 @@ from skmc.cells import Calibration, Container, TableMatrix
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
 from skmc.loop import FitTasks, time_limit
-from skmc.parameters import Seed
+from skmc.parameters import Positive, Seed, Workers
 from skmc.stacking import calibration
 from skmc.tables import (
     Source,
@@ -140,6 +140,14 @@ default=numpy.nan
         numbers and columns without a type are filled with 0, and booleans with False.
         Columns of words, categories and dates stay missing: nothing is known of them,
         and encoders take missing values. False drops all of them.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds, including reading and writing the table. None
+        is that of the completer: 60 for ``AutoCompleter``.
+    n_jobs : int or None, default=None
+        Number of parallel jobs of the completer, if it has this parameter. None is its
+        own.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the completer, if it has this parameter. None is its own.
 
     Attributes
     ----------
@@ -212,6 +220,9 @@ default=numpy.nan
     missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
     add_indicator: bool = False
     keep_empty_features: bool = True
+    max_time: Positive | None = None
+    n_jobs: Workers = None
+    random_state: Seed = None
 
     # Calibrations of categories; None if those of the completer are calibrated.
     _calibrations = cast("list[Calibration] | None", None)
@@ -288,13 +299,17 @@ default=numpy.nan
                     f"the matrix that represents X; {remedy}."
                 )
         completer = for_matrix(completer, table)
+        own = completer.get_params(deep=False)
+        for name in ("max_time", "n_jobs", "random_state"):
+            if name in own and (value := getattr(self, name)) is not None:
+                completer.set_params(**{name: value})
         source, known = Source.of(table, X), {}
         of_rows = has_fit_parameter(completer, "sample_weight")
         if rows is not None and of_rows:
             known["sample_weight"] = rows
         elif weights is not None:
             known["cell_weight"] = matrix_weights(table, weights)
-        left = completer.get_params(deep=False).get("max_time")
+        left = own.get("max_time") if self.max_time is None else self.max_time
         if left is not None:  # of which reading and writing take a part, too
             left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
         with time_limit(left):

@@ -786,7 +786,7 @@ def test_a_bar_on_a_terminal(run, tmp_path, monkeypatch, quiet):
     monkeypatch.setenv("TERM", "xterm")
     arguments = ("complete", "in.csv", "out.csv", "--method", "svd", "--force")
     assert run(*arguments, *(["--quiet"] if quiet else []))[0] == 0
-    assert ("SVDCompleter" in terminal.getvalue()) is not quiet
+    assert ("MixedCompleter" in terminal.getvalue()) is not quiet
     assert bool(terminal.getvalue()) is not quiet
 
 
