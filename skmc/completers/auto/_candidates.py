@@ -276,7 +276,8 @@ def selected(
 def _names(wanted: Any, cells: np.ndarray) -> Sequence[Sequence[str]]:
     known = sorted([*NAMED, CHAINED_TREES])
     if isinstance(wanted, str) and wanted == "auto":
-        return plan(*cells.shape, int(np.count_nonzero(~np.isnan(cells))))
+        n_observed = int(np.count_nonzero(~np.isnan(cells)))
+        return plan(cells.shape[0], cells.shape[1], n_observed)
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     if unknown := [name for name in names if name not in known]:
         near = closest(str(unknown[0]), known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -126,8 +127,8 @@ class Comparison:
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
         # Parts that all members have predicted.
-        size = np.count_nonzero(labels == 0)
-        self.n_first = min(self._most_parts, -(-ENOUGH // max(1, size)))
+        size = int(np.count_nonzero(labels == 0))
+        self.n_first = min(self._most_parts, math.ceil(ENOUGH / (size or 1)))
         self.n_parts = self.n_first
         self.interrupted = False
 
@@ -465,7 +466,7 @@ def fitted(
         warnings.simplefilter("ignore")  # the leaderboard counts them
         try:
             estimator = candidate.clone(layout)
-            cells = as_seen_by(estimator, whole.cells, scaling)
+            cells: Any = as_seen_by(estimator, whole.cells, scaling)
             given = candidate.arguments(whole.known, cells)
             if isinstance(estimator, BaseCompleter):
                 cells = TableMatrix(cells, layout)
