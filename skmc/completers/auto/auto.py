@@ -363,7 +363,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         groups = self._candidates(given, seed)
         order = np.arange(len(given.matrix))
         if not any(compares_columns(c.estimator) for group in groups for c in group):
-            order = _order_by_content(given.matrix, seed)
+            order = _order_by_content(given.matrix, given.weights_of_rows, seed)
         rows, cold = _reordered(given, order), Cold.of(given)
         cells, known = rows.matrix, dict(rows.known)
         used = rows.weights_of_rows > 0
@@ -553,16 +553,18 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         return pandas.DataFrame(self._leaderboard)
 
 
-def _order_by_content(cells: np.ndarray, seed: int) -> np.ndarray:
+def _order_by_content(cells: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
     """An order of rows by content and seed, so that a permutation changes nothing.
 
-    Ranks in the columns are hashed: they have no units.
+    Ranks in the columns are hashed: they have no units. Rows of weight 0 come last.
     """
-    ranks = np.empty(cells.shape)
-    for j, column in enumerate(cells.T):
+    used = np.flatnonzero(weights > 0)
+    ranks = np.empty((len(used), cells.shape[1]))
+    for j, column in enumerate(cells[used].T):
         ranks[:, j] = np.searchsorted(np.sort(column), column)
     order = RowIndex(ranks).order
-    return order[np.random.RandomState(seed % 2**32).permutation(len(order))]
+    lot = np.random.RandomState(seed % 2**32).permutation(len(order))
+    return np.append(used[order[lot]], np.flatnonzero(weights <= 0))
 
 
 def _reordered(given: Given, order: np.ndarray) -> Given:
