@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -22,6 +22,8 @@ PATTERNS = {
     "mnar": "more often where they are large",
     "like_missing": "like the missing cells",
 }
+# Options that say how a file is read, None by default.
+READING = "separator", "array", "mask", "missing_color", "mask_threshold", "tolerance"
 METRICS = {
     "nmae": "the mean absolute error over the range of all values",
     "mae": "the mean absolute error",
@@ -77,7 +79,8 @@ def _add_complete(commands: Commands) -> None:
     parser.add_argument(
         "--method",
         type=methods.method,
-        help="a method that 'skmc methods' lists (default: auto, which compares "
+        help="a method that 'skmc methods' or a comparison lists (default: auto, which "
+        "compares "
         "methods on hidden cells; nonlocal for pictures)",
     )
     parser.add_argument(
@@ -137,8 +140,7 @@ def _add_compare(commands: Commands) -> None:
         help="compare methods on hidden cells of a file",
         description=(
             "Hide a fifth of the observed cells, complete them with each method, and "
-            "show the errors. Tables are compared on their numeric columns, "
-            "standardized, and pictures on the mean of their channels."
+            "show the errors. Pictures are compared on the mean of their channels."
         ),
     )
     _add_source(parser)
@@ -305,3 +307,18 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--force", action="store_true", help=what)
+
+
+def repeated(options: argparse.Namespace) -> Iterator[str]:
+    """List the options that say how a file is read and fitted, as they were given."""
+    for name in ("index", "categorical"):
+        yield from (f"--{name}={column}" for column in getattr(options, name))
+    for column, levels in options.ordinal:
+        yield f"--ordinal={column}={values.listed(levels)}"
+    yield from (f"--missing={values.listed(words)}" for words in options.missing)
+    usual = {"seed": 0, "device": "auto", "no_header": False, "invert_mask": False}
+    for name in (*READING, *usual):
+        value = getattr(options, name)
+        if value != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            yield option if value is True else f"{option}={value}"

@@ -26,6 +26,7 @@ class File:
     unit = "cells"
     one_unit = False  # whether all columns have the same unit
     matrix_of = ""  # description of the matrix in a report
+    error = ""  # that of the report, unless it is one of all cells alike
     fitted: Any = None  # the completer
     on_fit: Callable[[int, int], object] | None = None
 
@@ -38,6 +39,14 @@ class File:
     def warn(self, text: str) -> None:
         """Warn the user in one line."""
         warnings.warn(text, stacklevel=2)
+
+    def matrix(self) -> np.ndarray:
+        """The matrix of the file, whose missing cells are masked or NaN."""
+        raise NotImplementedError
+
+    def compared(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The matrix that methods complete, and the table if it represents one."""
+        return self.matrix(), None
 
     def completer_of(self, completer: Any) -> Any:
         """Make the completer of this kind of file from one of matrices."""

@@ -28,7 +28,17 @@ METHODS = dict(sorted((name_of(title), title) for title in methods()))
 
 
 def class_of(name: str) -> type[BaseCompleter]:
-    return getattr(skmc, METHODS[name])
+    return getattr(skmc, METHODS[name]) if name in METHODS else type(_variant(name))
+
+
+def _variant(name: str) -> BaseCompleter:
+    """Make a candidate of "auto", such as copula or chained-trees."""
+    from skmc import AutoCompleter
+    from skmc.base import BaseCompleter
+    from skmc.completers.auto import all_candidates
+
+    estimator = all_candidates()[name]
+    return estimator if isinstance(estimator, BaseCompleter) else AutoCompleter([name])
 
 
 def refuse_draws(names: str, option: str) -> NoReturn:
@@ -40,10 +50,14 @@ def refuse_draws(names: str, option: str) -> NoReturn:
 
 
 def method(text: str) -> str:
-    """Find the method that ``text`` names; class names are accepted, too."""
+    """Find the method that ``text`` names: a class, or a candidate of "auto"."""
     try:
         return name_of(title_of(text))
     except ValueError as error:
+        from skmc.completers.auto import all_candidates
+
+        if text in all_candidates():
+            return text
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
@@ -69,7 +83,7 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     """Make a completer and check its hyper-parameters."""
     from skmc.linalg import resolve_device
 
-    completer = class_of(name)()
+    completer = class_of(name)() if name in METHODS else _variant(name)
     known = completer.get_params()
     if "max_time" in settings and "max_time" not in known:
         raise UsageError(

@@ -18,7 +18,6 @@ import numpy as np
 import skmc
 from skmc._command.arguments import METRICS, PATTERNS
 from skmc._command.file import File
-from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
 
 if TYPE_CHECKING:
@@ -31,12 +30,10 @@ COLUMNS = ("± std. error", "p", "seconds", "MiB", "warnings")
 class Report:
     """The table of `skmc.model_selection.compare` and its settings."""
 
-    def __init__(self, table: Any, file: File, matrix: np.ndarray, options: Namespace):
+    def __init__(self, table: Any, file: File, seen: np.ndarray, options: Namespace):
         self.table, self.options = table, options
-        cells = to_cells(matrix)
-        n_seen = int((~np.isnan(cells)).sum())
         self.metric = options.metric or "nmae"
-        error = f"error is {METRICS[self.metric]}"
+        error = f"error is {file.error or METRICS[self.metric]}"
         if options.draws is not None:
             self.metric = "crps"
             error = (
@@ -45,10 +42,11 @@ class Report:
             )
         self.head = ("method", self.metric, *COLUMNS)
         self.title = f"Which method completes {options.source} best?"
+        shape = "{} x {}".format(*seen.shape)
         self.text = (
-            f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
-            f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
-            f"(seed {options.seed}), and completed from the others.{file.matrix_of} "
+            f"{shape} cells, {seen.sum()} of them observed. A fifth was hidden "
+            f"{PATTERNS[options.pattern]}, {options.splits} times (seed "
+            f"{options.seed}), and completed from the others.{file.matrix_of} "
             f"The {error}; lower is better. A method with p "
             f"below {SIGNIFICANCE_LEVEL} is significantly worse than the best."
         )

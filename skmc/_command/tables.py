@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Beginnings of warnings about what the file tells in its own terms.
 TOLD = "Rows? .* of X ha|Columns that cannot|X looks like ratings|Some cells may mark"
+OF_TABLE = "1 for a wrong category, otherwise a share of the range of its column"
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 
 
@@ -56,7 +57,7 @@ class TableFile(File, ABC):
     options: ClassVar[tuple[str, ...]] = (
         *("index", "categorical", "ordinal", "draws", "intervals", "time"),
     )
-    matrix_of = " Only numeric columns are compared, standardized."
+    matrix_of = " Columns are standardized."
     columns: list[FileColumn]
     one_column = ""  # remedy for a file with one column
     mark_as_missing = "empty such cells"
@@ -168,6 +169,8 @@ class TableFile(File, ABC):
 
     def complete(self, completer: Any) -> int:
         """Fill the missing cells that can be inferred, and count them."""
+        from skmc.tables import missing_cells
+
         if all(c.empty for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
@@ -178,7 +181,7 @@ class TableFile(File, ABC):
         kept = [c for c in self.columns if c.kind == "kept" and not c.empty]
         self.found["left unchanged"] = [repr(c.name) for c in kept]
         cells = self.objects()
-        if not np.equal(cells, None).any():
+        if not missing_cells(cells).any():
             return 0
         source = self.source_of(completer, cells)
         if not source.missing.any():
@@ -266,7 +269,7 @@ class TableFile(File, ABC):
         return found
 
     def keep_bounds(
-        self, used: Sequence[int], bounds: Sequence[np.ndarray], missing: np.ndarray
+        self, used: Sequence[int], bounds: Any, missing: np.ndarray
     ) -> None:
         """Keep the ends of the intervals of missing numbers."""
         ends = np.array(bounds, object)
@@ -315,17 +318,23 @@ class TableFile(File, ABC):
                 f"as categories, --index {quote(first)} silences this warning"
             )
 
-    def matrix(self) -> np.ndarray:
-        """Numeric columns, standardized; NaN where missing."""
-        numeric = [c.values for c in self.columns if c.numeric]
-        if not numeric:
-            raise CommandError(
-                f"{self.path} has no numeric column to compare methods on"
-            )
+    def compared(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The matrix that methods complete, and the table unless it has only numbers.
+
+        Numbers are standardized; NaN where a cell is missing.
+        """
+        from skmc import MeanCompleter
+
         self.warn_of_doubts()
-        X = np.array(numeric, dtype=float).T
+        cells = self.objects()
+        source = self.source_of(self.completer_of(MeanCompleter()), cells)
+        if not source.table.only_numbers:
+            self.matrix_of, self.error = "", OF_TABLE
+            return source.matrix, cells
+        X = source.numbers[:, source.table.numeric]
         deviation = np.nanstd(X, axis=0)
-        return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+        X = (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+        return X, None
 
     def warn_of_doubts(self) -> None:
         """Warn about cells that may be marks of missing ones."""

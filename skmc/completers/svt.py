@@ -69,8 +69,7 @@ class SVTCompleter(IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.

@@ -20,9 +20,10 @@ from skmc.uncertainty import MultipleCompletion
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 CANDIDATES = ["mean", "knn", "gaussian", "chained"]
+QUICK = {"lambda_ridge": 1.0, "max_iter": 8}
 METHODS = {
     "knn": (KNNCompleter(), {}),
-    "gaussian": (GaussianCompleter(random_state=0), {"lambda_ridge": 1.0, "max_iter": 8}),
+    "gaussian": (GaussianCompleter(random_state=0), QUICK),
     "chained": (ChainedCompleter(random_state=0), {"n_draws": 4}),
     "trees": (TreesCompleter(random_state=0), {"n_estimators": 4}),
     "auto": (AutoCompleter(random_state=0), {"candidates": CANDIDATES}),

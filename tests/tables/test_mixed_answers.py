@@ -14,9 +14,11 @@ from skmc import (
     AutoCompleter,
     Entries,
     GaussianCompleter,
+    MeanCompleter,
     MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
+    TreesCompleter,
 )
 from skmc.persistence import load, save
 
@@ -290,3 +292,40 @@ def test_invalid_weights(table):
     cells.weights = np.ones(len(cells))
     with pytest.raises(TypeError, match="takes no cell_weight"):
         MixedCompleter(GaussianCompleter()).fit(cells)
+
+
+def test_time_seed_and_jobs_are_those_of_the_completer(table):
+    _, _, X = table
+    inner = TreesCompleter(n_estimators=4, random_state=0)
+    mixed = MixedCompleter(inner, max_time=50.0, n_jobs=2, random_state=7).fit(X)
+    fitted = mixed.completer_.get_params()
+    assert [fitted[k] for k in ("max_time", "n_jobs", "random_state")] == [50.0, 2, 7]
+    seeded = MixedCompleter(clone(inner).set_params(random_state=7))
+    pd.testing.assert_frame_equal(mixed.transform(X), seeded.fit_transform(X))
+    assert inner.random_state == 0
+    # A completer without randomness has no seed, and every fit can end early.
+    MixedCompleter(MeanCompleter(), random_state=7, max_time=1.0).fit(X)
+
+
+def test_a_frame_in_is_a_frame_out():
+    """Also for numbers alone, for which completers of matrices return arrays."""
+    truth, hidden = simulated(80)
+    X = truth.mask(hidden).set_index(pd.Index([f"r{i}" for i in range(80)]))
+    numbers = X[["grams", "count", "metres"]]
+    for frame in (X, numbers):
+        stack = AutoCompleter(["mean", "gaussian"])
+        mixed = MixedCompleter(stack, random_state=0)
+        completed = mixed.fit_transform(frame)
+        answers = [completed, mixed.transform(frame), *mixed.sample(frame, 2, 0)]
+        ends = mixed.predict_interval(frame)
+        for found in (*answers, *ends, mixed.predict_std(frame)):
+            assert type(found) is pd.DataFrame and list(found) == list(frame)
+            pd.testing.assert_index_equal(found.index, frame.index)
+        for found in (*answers, *ends):
+            assert (found.dtypes == frame.dtypes).all()
+        row = frame.index[frame["metres"].isna()][0]
+        explained = mixed.explain(frame, row, "metres")
+        assert explained.value == pytest.approx(completed.loc[row, "metres"])
+        assert explained.row == row and mixed.score(frame) < 0
+    array = numbers.to_numpy(float)
+    assert isinstance(mixed.fit_transform(array), np.ndarray)

@@ -194,6 +194,18 @@ def candidates_for(
     return {n: named(n, seed, place).estimator for group in groups for n in group}
 
 
+def all_candidates() -> dict[str, Any]:
+    """List all candidates that `AutoCompleter` knows by name.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted completers and imputers of scikit-learn.
+    """
+    names = [*NAMED, CHAINED_TREES]
+    return {name: named(name, 0, "cpu").estimator for name in names}
+
+
 class CellImputer(IterativeImputer):
     """Imputer that predicts no column from others of the same cell of a table.
 
