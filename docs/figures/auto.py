@@ -10,7 +10,7 @@ hidden = patterns.random(photo, 0.3, random_state=0)
 X = photo.copy()
 X[hidden] = float("nan")
 names = ["mean", "knn", "svd", "ialm", "ncarl", "air", "patch-cnn"]
-auto = AutoCompleter(names, max_time=None, random_state=0).fit(X)
+auto = AutoCompleter(names, random_state=0).fit(X)
 board = auto.leaderboard_[::-1]
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.5), sharey=True, layout="constrained")
 for axis, name in zip(axes, ["error", "weight", "seconds"], strict=True):

@@ -87,8 +87,8 @@ def _add_complete(commands: Commands) -> None:
         "--time-limit",
         type=values.seconds,
         metavar="SECONDS",
-        help="limit the time of the fit; auto compares methods for as long (default: "
-        "60 for auto, none for others)",
+        help="limit the time of the fit, which then ends with the best so far "
+        "(default: none)",
     )
     parser.add_argument(
         "--time",
@@ -220,12 +220,6 @@ def _add_methods(commands: Commands) -> None:
         "methods", help="list the methods, or describe one with its parameters"
     )
     parser.add_argument("name", type=methods.method, nargs="?", metavar="METHOD")
-    parser.add_argument(
-        "--shape",
-        type=methods.shape,
-        metavar="ROWSxCOLUMNS",
-        help="print about how long each method takes for a matrix of this shape",
-    )
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:

@@ -94,8 +94,8 @@ def _chosen(
         matrix, max_time=limit, random_state=options.seed, device=options.device
     )
     messages.note(
-        f"{len(found)} methods are fitted {options.splits} times each, which takes "
-        f"{options.splits} min at most by estimates; --methods selects fewer"
+        f"{len(found)} methods are fitted {options.splits} times each; --methods "
+        "selects fewer"
     )
     return found
 

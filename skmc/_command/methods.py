@@ -19,7 +19,6 @@ from skmc.completers import COMPLETERS, methods, name_of, title_of
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
 
-OBSERVED_SHARE = 0.8  # of the cells, in estimates of time
 
 # scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
@@ -114,50 +113,6 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     return completer
 
 
-def shape(text: str) -> tuple[int, int]:
-    """Parse ``ROWSxCOLUMNS``."""
-    rows, _, cols = text.lower().replace(" ", "").partition("x")
-    if not (rows.isdigit() and cols.isdigit() and int(rows) and int(cols)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not ROWSxCOLUMNS, as in 1000x20")
-    return int(rows), int(cols)
-
-
-def print_times(names: list[str], n_rows: int, n_cols: int) -> None:
-    """Print the times of fits of a matrix of this shape, the shortest first."""
-    from skmc.completers import Size
-
-    size = Size(n_rows, n_cols, int(OBSERVED_SHARE * n_rows * n_cols))
-    costs = {name: getattr(class_of(name), "cost", None) for name in names}
-    times = {name: cost(size) for name, cost in costs.items() if cost}
-    wide = max(map(len, names))
-    for name in sorted(times, key=lambda name: times[name]):
-        print(f"{name:{wide}}  {duration(times[name])}")
-    for name in names:
-        if name not in times:
-            limited = "1 min at most (--time-limit)" if name == "auto" else "unknown"
-            print(f"{name:{wide}}  {limited}")
-
-
-def duration(seconds: float) -> str:
-    """Describe a duration to one digit.
-
-    >>> [duration(s) for s in (0.02, 3.4, 58, 8000, 1e6, 1e9)]
-    ['less than 1 s', '3 s', '1 min', '2 h', '10 days', 'years']
-    """
-    if seconds < 1:
-        return "less than 1 s"
-    for unit, length, most in (
-        ("s", 1, 60),
-        ("min", 60, 60),
-        ("h", 3600, 48),
-        ("days", 86400, 365),
-    ):
-        rounded = float(f"{seconds / length:.1g}")
-        if rounded < most:
-            return f"{rounded:.0f} {unit}"
-    return "years"
-
-
 def as_text(docstring: str) -> str:
     """Leave out displayed formulas and the marks of reStructuredText.
 
@@ -172,11 +127,7 @@ def as_text(docstring: str) -> str:
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
-    """Print the list of methods, their times, or the documentation of one."""
-    if options.shape:
-        print_times([options.name] if options.name else [*METHODS], *options.shape)
-        messages.note("rough times of one thread; a fifth of the cells is missing")
-        return
+    """Print the list of methods, or the documentation of one."""
     if options.name:
         cls = class_of(options.name)
         print(f"{cls.__name__}\n\n{as_text(inspect.getdoc(cls) or '')}")

@@ -4,8 +4,6 @@ import difflib
 import re
 from importlib import import_module
 
-from skmc.completers.costs import Cost, Size, Variant
-
 TYPE_CHECKING = False
 # Type checkers read these imports, and nothing else does: they take seconds.
 if TYPE_CHECKING:
@@ -117,7 +115,7 @@ COMPLETERS = {
 OUTER = "GroupedCompleter", "MixedCompleter", "SeriesCompleter"
 
 if not TYPE_CHECKING:
-    __all__ = [*COMPLETERS, "candidates_for", "Cost", "Variant"]
+    __all__ = [*COMPLETERS, "candidates_for"]
 
     def __getattr__(name: str) -> object:
         if name not in COMPLETERS and name != "candidates_for":

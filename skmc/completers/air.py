@@ -24,7 +24,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
-from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness, directions_of, nearest
 from skmc.loop import HeldOut
 from skmc.models import FactorProduct
@@ -273,8 +272,6 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.001, batched=("lambda_row", "lambda_col", "random_state")
     )
-    cost = Cost(0.07, pairs=2e-7, svd=2e-7)
-    stacked = (Variant("air", after=LOW_RANK),)
     chosen = ("lambda_row", "lambda_col")
     step_parameter = "lr"
     may_underfit = True

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Cells, Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
@@ -164,7 +163,6 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
-    cost = Cost(0.1, cells=3e-6, n_rows=0.002)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -10,7 +10,6 @@ import torch
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
@@ -146,7 +145,6 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001)
-    cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome, ScaledRows
 from skmc.cells import Given, pixels
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import conjugate_gradients
 from skmc.loop import FitTasks
 from skmc.new_rows import FoldIn, RowIndex
@@ -109,8 +108,6 @@ class BiharmonicCompleter(BaseCompleter):
         interpolates=True,
         unweighted="it interpolates the observed cells, whatever they weigh",
     )
-    cost = Cost(0.003, cells=7e-7, holes=3e-8)
-    stacked = (Variant("biharmonic"),)
 
     _: KW_ONLY
     channels: Count = 1

@@ -38,7 +38,6 @@ from skmc.completers._trees import (
     small,
 )
 from skmc.completers._units import standardized, undone
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of, threads_for_rows
 from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.metrics import scale_reduction
@@ -208,8 +207,6 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     completer_tags = CompleterTags(
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
-    cost = Cost(0.1, sampled_trees=2e-5)
-    stacked = (Variant("chained", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY
     n_draws: Count = 20

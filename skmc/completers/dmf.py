@@ -12,7 +12,6 @@ from torch import Tensor
 from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
 from skmc.cells import Container, Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, squared_distances
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
@@ -169,15 +168,6 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 
     completer_tags = CompleterTags(
         recovers=0.01, batched=("lambda_row", "lambda_col", "random_state")
-    )
-    cost = Cost(0.05, svd=3e-7)
-    stacked = (
-        Variant(
-            "dmf-tv",
-            {"regularizer": "tv"},
-            Cost(0.03, cells=5e-5),
-            after=("biharmonic",),
-        ),
     )
     step_parameter = "lr"
     may_underfit = True

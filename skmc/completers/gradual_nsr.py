@@ -15,7 +15,6 @@ from torch import Tensor
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
 from skmc.compatibility import Interval
-from skmc.completers.costs import Cost
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution
 from skmc.models import Autoencoder, checked_widths, hidden_layers, slope_at
@@ -167,7 +166,6 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.5)
-    cost = Cost(0.8, cells=0.0002)
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
 

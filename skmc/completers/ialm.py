@@ -10,7 +10,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import SVD, Randomness, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive
 from skmc.solvers import DecomposingSolver, Solver, State, norm
@@ -116,8 +115,6 @@ class IALMCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    cost = Cost(0.03, svd=3e-8)
-    stacked = (Variant("ialm"),)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

@@ -21,7 +21,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
@@ -165,7 +164,6 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
-    cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")
     may_underfit = True

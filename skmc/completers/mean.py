@@ -20,7 +20,6 @@ from skmc.base import (
 )
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import Container, Given, Observed, StoredEntries
-from skmc.completers.costs import Cost, Variant
 from skmc.loop import FitTasks
 
 
@@ -116,8 +115,6 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
     accepts = (Observed, BlockObserved, ChunkedRows)
-    cost = Cost(0.001, cells=4e-8)
-    stacked = (Variant("mean"),)
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:

@@ -14,7 +14,6 @@ from torch.nn.functional import pad
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import HeldOut
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
@@ -171,8 +170,6 @@ class NCARLCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it keeps the observed cells, whatever they weigh",
     )
-    cost = Cost(0.04, svd=1e-7)
-    stacked = (Variant("ncarl"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
 

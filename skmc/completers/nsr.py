@@ -12,7 +12,6 @@ from torch import Tensor
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import SkipNetwork
@@ -158,7 +157,6 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
-    cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")
     may_underfit = True

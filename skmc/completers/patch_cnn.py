@@ -25,7 +25,6 @@ from skmc.base import (
 )
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, Patches, filling_order
@@ -195,8 +194,6 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
-    cost = Cost(0.06, cells=0.0001)
-    stacked = (Variant("patch-cnn", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
 

@@ -9,7 +9,6 @@ import torch
 
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
@@ -152,7 +151,6 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
-    cost = Cost(0.3, svd=3e-7, n_rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
 

@@ -21,7 +21,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
-from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -186,8 +185,6 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
-    stacked = (Variant("soft-impute", after=LOW_RANK),)
     accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 5
 

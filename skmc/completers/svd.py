@@ -25,7 +25,6 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Given, Observed, SparseObserved
 from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -164,9 +163,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
-    cost = Cost(0.03, cells=6e-6)
     accepts = (Observed, ChunkedRows)
-    stacked = (Variant("svd"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import SVD, Randomness, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive
 from skmc.solvers import DecomposingSolver, Momentum, Solver, State, ratio
@@ -124,7 +123,6 @@ class SVTCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    cost = Cost(0.05, svd=1e-7)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

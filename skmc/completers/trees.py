@@ -41,7 +41,6 @@ from skmc.completers._trees import (
     small,
 )
 from skmc.completers._units import standardized, undone
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import memory_of, seed_of, threads_for, work_of
 from skmc.loop import FitTasks, seconds_left, time_limit
@@ -201,22 +200,6 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
 
     completer_tags = CompleterTags(
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
-    )
-    cost = Cost(0.3, n_cols=0.002, trees=7e-6)
-    stacked = (
-        Variant(
-            "trees-linear",
-            {"linear": True, "n_estimators": 30},
-            Cost(0.3, n_cols=0.002, trees=4e-6),
-            comparing={"n_estimators": 10},
-        ),
-        Variant(
-            "trees-rounds",
-            {"max_iter": 3, "n_estimators": 30},
-            Cost(n_cols=0.04, trees=7e-6),
-            comparing={"n_estimators": 10},
-        ),
-        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=3e-6)),
     )
     estimator: (
         Literal["extra_trees", "boosting"]

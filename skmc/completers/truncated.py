@@ -11,7 +11,6 @@ from torch import Tensor
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import SVD, Randomness, full_svd, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import (
@@ -156,8 +155,6 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
-    cost = Cost(0.08, svd=4e-7)
-    stacked = (Variant("tnnr"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

@@ -1016,16 +1016,6 @@ def test_methods_are_described(run):
     assert run("methods", "none")[0] == 2
 
 
-def test_methods_say_how_long_they_take(run):
-    code, out, err = run("methods", "--shape", "20000x50")
-    times = dict(line.split(maxsplit=1) for line in out.splitlines())
-    assert code == 0 and times.keys() == methods.METHODS.keys() and "rough" in err
-    large = run("methods", "knn", "--shape", "2000000 x 50")[1]
-    assert times["knn"].endswith(" s") and re.fullmatch(r"knn  \d+ (h|days)\n", large)
-    code, _, err = run("methods", "--shape", "1000")
-    assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
-
-
 # Input that is easily misread
 
 

@@ -25,7 +25,7 @@ from skmc._command import main
 from skmc.checks import all_completers
 
 assert HalfMeanCompleter in all_completers()
-assert main(["methods", "half-mean", "--shape", "20x5"]) == 0
+assert main(["methods", "half-mean"]) == 0
 """
 
 

@@ -101,7 +101,7 @@ def test_commands_of_a_page_are_valid(path):
 def test_the_page_of_the_command_has_every_option(extensions):
     options = importlib.import_module("command_options")
     page = options.with_all_options((DOCS / "command.md").read_text())
-    for option in ("--ordinal COLUMN=LOW,...,HIGH", "--shape ROWSxCOLUMNS", "--html"):
+    for option in ("--ordinal COLUMN=LOW,...,HIGH", "--html"):
         assert option in page
     assert page.count("\n### skmc") == 1 + 4
 

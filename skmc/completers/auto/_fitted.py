@@ -102,10 +102,18 @@ class FittedStack(Completion):
     ----------
     spread : Spread
         Spread of the errors on held-out cells.
+    order : int ndarray of shape (n_rows,)
+        The order of the rows in which the members were fitted.
     """
 
     row_map: Stack
     spread: Spread
+    order: np.ndarray
+
+    @property
+    def _rows_of_fit(self) -> np.ndarray:
+        """The rows as the members know them."""
+        return self.index.cells[self.order]
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         def values(completer: BaseCompleter, scaled: np.ndarray) -> Any:
@@ -143,7 +151,8 @@ class FittedStack(Completion):
         """Name, weight and value of each member for a cell of a row (1, n_cols)."""
         stack, cells, k, values = self.row_map, row, 0, own_values
         if (position := int(self.index.find(row)[0])) >= 0:
-            cells, k, values = self.index.cells, position, reconstruction
+            cells, values = self._rows_of_fit, reconstruction
+            k = int(np.flatnonzero(self.order == position)[0])
         found = []
         with threads_for_rows(cells):
             members = stack._members(cells, values)
@@ -159,8 +168,9 @@ class FittedStack(Completion):
         known = position >= 0
         with threads_for_rows(cells):
             if known.any():
-                whole = self.row_map.variance(self.index.cells, reconstruction)
-                variance[known] = whole[position[known]]
+                whole = self.row_map.variance(self._rows_of_fit, reconstruction)
+                place = np.argsort(self.order)[position[known]]
+                variance[known] = whole[place]
             if not known.all():
                 variance[~known] = self.row_map.variance(cells[~known], own_values)
         scale = self.row_map.scaling.scale.numpy()

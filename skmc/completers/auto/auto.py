@@ -31,20 +31,23 @@ from skmc.base import (
 )
 from skmc.cells import Container, Entries, Given, LikeObserved
 from skmc.completers._units import standardized
-from skmc.completers.auto._candidates import MAX_TIME, informed, selected
-from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
-from skmc.completers.auto._race import Cold, Race, Sample
-from skmc.completers.costs import Cost, Size
+from skmc.completers.auto._candidates import Candidate, selected
+from skmc.completers.auto._comparison import Cold, Comparison, Sample
+from skmc.completers.auto._fitted import (
+    FittedStack,
+    Stack,
+    compares_columns,
+    reconstruction,
+)
 from skmc.linalg import seed_of
-from skmc.loop import FitTasks, seconds_left
+from skmc.loop import FitTasks, time_limit
 from skmc.new_rows import RowIndex
-from skmc.parameters import Positive, Seed
+from skmc.parameters import Positive, Seed, Workers
 from skmc.stacking import Spread
 
 N_PARTS = 8
-MAX_ROWS = 1_500  # largest number of rows on which candidates are compared
-ROWS_TIMED = 500  # other rows, whose completion is timed
-REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
+# Candidates are compared on 1500 rows, or fewer if there are many columns.
+MIN_ROWS, MAX_ROWS, MAX_CELLS = 400, 1_500, 30_000
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
@@ -52,8 +55,8 @@ Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 class AutoCompleter(Explains, Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
-    About twenty completers predict observed cells that were held out in the pattern of
-    the missing ones. The completion is their weighted mean,
+    A few completers predict observed cells that were held out in the pattern of the
+    missing ones. The completion is their weighted mean,
 
     .. math::
 
@@ -62,33 +65,33 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     with weights for each column j that minimize the error of the held-out cells. In
     tables, which `MixedCompleter` completes with this class, the probabilities of
-    categories are combined in the same way. Most matrices take a few seconds; see
-    ``max_time``. `leaderboard_` lists the candidates with their errors, and `verdict_`
-    says in words what was chosen.
+    categories are combined in the same way. Most matrices take a few seconds. The
+    answer depends neither on the order of the rows nor on the speed of the machine.
+    `leaderboard_` lists the candidates with their errors, and `verdict_` says how good
+    the result is.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        Candidates. "auto" tries those for which there is time, see Notes, of: column
-        means, `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`,
-        `IALMCompleter`, `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`,
-        `AIRCompleter`, `GaussianCompleter` with both marginals,
-        `BayesianFactorizationCompleter` with and without ``implicit``,
-        `FactorizationCompleter`, `TreesCompleter` with both ensembles, with a linear
-        model and in a chain, `ChainedCompleter`, `DMFCompleter` with total variation,
-        `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter`, and
-        `sklearn.impute.IterativeImputer` with trees.
+        Candidates. "auto" tries the few that are best for data of this kind, see Notes.
+        A sequence selects some by name: "mean", "knn", "knn-weighted", "gaussian",
+        "copula", "chained", "chained-trees", "trees-linear", "trees-rounds",
+        "boosting", "svd", "ialm", "tnnr", "ncarl", "soft-impute", "air",
+        "factorization", "bayesian-factorization" and
+        "bayesian-factorization-implicit", or, for pictures, "nonlocal", "biharmonic",
+        "patch-cnn" and "dmf-tv". A mapping holds completers or scikit-learn imputers.
+        All of a sequence or mapping are tried.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
-        without them. A sequence selects some of these by name ("mean", "knn", "svd"
-        ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
-        All candidates of a sequence or mapping predict the first part, at any cost.
-    max_time : float > 0 or None, default=60
-        Time limit in seconds, including reading and completing. Most tables take far
-        less than the default. Candidates for which there is no time are skipped, and
-        listed in ``leaderboard_``. With more than 70 seconds, more candidates are
-        tried: try 300 for a large matrix. None sets no limit, and all candidates are
-        tried.
+        without them.
+    max_time : float > 0 or None, default=None
+        Time limit in seconds. When it has passed, the comparison or the last fits end,
+        and the best that has been fitted is the answer. None sets no limit, and then
+        nothing depends on the clock. One fit or completion that has begun may last
+        longer.
+    n_jobs : int or None, default=None
+        Number of fits at the same time, as in joblib. It changes no digit of the
+        result.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -136,18 +139,19 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     leaderboard_ : pandas.DataFrame
         One row for each candidate, the best first: "candidate"; "status", which also
         gives the reason why a candidate was not tried or failed; "error", the root mean
-        squared error on the first part, of a fit for the comparison; "cells", the
+        squared error on the first parts, of fits for the comparison; "cells", the
         number of predicted cells; "weight", the mean over the columns; "seconds";
         "warnings", their number. Computed at each access; needs pandas.
     verdict_ : str
-        A summary: the members of the stack, its error, and the skipped candidates.
+        A summary in two sentences: how the error on held-out cells compares to that of
+        column means and of the best single candidate.
     weights_ : dict of str to float
         Members and their weights if all columns share them.
     column_weights_ : dict of str to ndarray of shape (n_features,)
         Weights of each column, which the completion uses.
     completers_ : dict of str to estimator
         Members, fitted to the cells as scaled by ``scaling="columns"``, otherwise to
-        the cells as they are.
+        the cells as they are, in rows of another order; use their `transform`.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; the observed values replace their predictions.
@@ -180,33 +184,37 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     the categories are raised to a power, and the shares are mixed in, as the log score
     demands.
 
-    Candidates predict the first part in the order of the estimated seconds of a fit.
-    (Where missing cells make a method cheaper, as factorizations of ratings, it comes
-    earlier.) Candidates that take at most a quarter of a second are always tried,
-    others as long as the estimates add up to at most 5 seconds. Expensive ones of low
-    rank or for pictures are tried only if cheap ones that find the same structure have
-    a weight of .2 or more; those for pictures then at any cost. Candidates with a
-    weight below .02 are dropped. The others predict one more part, until four parts are
-    predicted or the estimates add up to 7 seconds, or until the error of the stack on
-    left-out rows is within a hundredth of that on the other rows, so that more cells
-    would not improve the weights. With fewer than 500 observed cells, these seconds are
-    less, in proportion to their square; with ``max_time`` above 70, they are more: a
-    tenth of it.
+    The candidates follow from the shape and the number of observed cells:
+
+    ======================  ========================================  =================
+    data                    always                                    if worthwhile
+    ======================  ========================================  =================
+    up to 150 cells         mean, knn, gaussian, ialm
+    up to 20 columns        mean, knn, ialm, gaussian, copula; then   chained-trees
+                            chained
+    more columns            mean, knn, ialm, gaussian, copula
+    up to 20 % observed     mean, soft-impute, factorization; then
+                            bayesian-factorization-implicit
+    side information        also factorization and
+                            bayesian-factorization, with it
+    ======================  ========================================  =================
+
+    Cheap ones come first. A third group is worthwhile if the second has lowered the
+    error by a hundredth. A candidate without error ends the comparison.
+
+    All candidates predict the first part, and more parts until there are 500 held-out
+    cells. Candidates with a weight below .02 are dropped. The others predict one more
+    part, until four parts are predicted or the error of the stack on left-out rows is
+    within a hundredth of that on the other rows, so that more cells would not improve
+    the weights.
 
     A candidate is fitted again for each part, without the cells of this part; ensembles
     and chains then have fewer trees and draws. Finally, the members of the stack are
     fitted to all cells.
 
-    A candidate is skipped if there is no time for its fit and for its last fit, or for
-    that of the best so far if it takes longer. Times of fits are estimated from the
-    shape and the number of observed cells, corrected by the times measured so far. Up
-    to a tenth of ``max_time`` is spent on candidates that seem up to three times too
-    slow: they are fitted to at most an eighth of the rows, and tried if the estimate
-    corrected by this time allows. A fit that takes longer than estimated ends when the
-    time has passed, if its class has ``max_time``. `BayesianFactorizationCompleter`,
-    which then averages fewer draws, is tried if a third of its estimated time is left.
-    Members of the stack without time for a final fit keep an earlier one, to fewer
-    cells.
+    Rows are exchangeable: a permutation of the rows permutes the completion. The parts
+    and all other random choices follow the content of the rows and the seed, but not
+    their positions. Only if a candidate for pictures is named are rows kept in order.
 
     ``scaling="auto"`` of a candidate becomes that of the stack.
 
@@ -218,17 +226,14 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     share of the weights; if the stack has none, the best of them joins it. Features of
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
-    Above 1500 rows, candidates are compared on 1500 of them, drawn at random. Members
-    whose fit to all rows would take too long keep a fit to these rows, and complete the
-    others as new rows. Members that cannot do this in the time left are dropped, those
-    with the least weight per second first. The matrix is made dense, and each member
-    stores what its class documents.
+    Candidates are compared on at most 1500 rows, and on fewer if there are more than
+    20 columns, but on at least 400. The matrix is made dense, and each member stores
+    what its class documents.
 
-    The candidates that are tried depend on estimated times, and on the clock only if
-    ``max_time`` is short. After an interruption the best result so far is kept.
-    `skmc.persistence.save` stores the completer, with members from scikit-learn.
+    After an interruption the best result so far is kept. `skmc.persistence.save` stores
+    the completer, with members from scikit-learn.
 
-    This implementation adds weights by column, and the order of the fits.
+    This implementation adds weights by column, and the choice of candidates.
 
     References
     ----------
@@ -244,8 +249,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     >>> X = np.outer(rng.rand(30), rng.rand(20))
     >>> X[11, 9] = np.nan
     >>> completer = AutoCompleter(["mean", "knn", "svd"], random_state=0).fit(X)
-    >>> completer.verdict_.split(":")[0]
-    'svd alone, of 3 candidates'
+    >>> print(completer.verdict_)
+    svd alone, 100 % below the column means. `leaderboard_` has the details.
     """
 
     completer_tags = CompleterTags(
@@ -253,7 +258,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     )
     candidates: str | Candidates = "auto"
     _: KW_ONLY
-    max_time: Positive | None = MAX_TIME
+    max_time: Positive | None = None
+    n_jobs: Workers = None
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
@@ -346,100 +352,99 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         return replace(given, statistics=statistics, seconds=seconds)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
-        with FitTasks(self, given.read, y, 3) as tasks:
+        left = None if self.max_time is None else self.max_time - given.seconds
+        with time_limit(left), FitTasks(self, given.read, y, 3) as tasks:
             return self._fit_stack(given, tasks)
 
     def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
         """Compare candidates, weight them, and fit the members to all cells."""
-        end = time.perf_counter() + (self.max_time or np.inf) - given.seconds
-        end = min(end, time.perf_counter() + seconds_left())
-        cells, priors, known = given.matrix, given.statistics, dict(given.known)
-        used = given.weights_of_rows > 0
-        if given.row_weights is not None:
-            known["sample_weight"] = given.row_weights
+        seed, index = seed_of(self.random_state), RowIndex(given.matrix)
+        groups = self._candidates(given, seed)
+        order = np.arange(len(given.matrix))
+        if not any(compares_columns(c.estimator) for group in groups for c in group):
+            order = _order_by_content(given.matrix, given.weights_of_rows, seed)
+        rows, cold = _reordered(given, order), Cold.of(given)
+        cells, known = rows.matrix, dict(rows.known)
+        used = rows.weights_of_rows > 0
+        if rows.row_weights is not None:
+            known["sample_weight"] = rows.row_weights
             known = known_of_rows(known, np.flatnonzero(used))
-        cold = Cold.of(given)
-        layout, how = given.layout, given.units(self.scaling)
-        if layout is not None and layout.categories:  # whose columns have one unit
-            how = None
-        if self.scaling == "auto" and how == "global":
-            warn_of_units(self, given.data)
-        scaling = given.data.scaling_of("columns" if how == "columns" else None)
-        whole = sample = Sample(standardized(cells[used], scaling), known)
-        beyond = None
-        seed = seed_of(self.random_state)
-        if len(whole.cells) > MAX_ROWS:
-            rows = np.random.RandomState(seed % 2**32).permutation(len(whole.cells))
-            beyond = whole.cells[rows[MAX_ROWS : MAX_ROWS + ROWS_TIMED]]
-            rows = np.sort(rows[:MAX_ROWS])
-            sample = Sample(whole.cells[rows], known_of_rows(known, rows))
+        layout, how = given.layout, self._units(given)
+        scaling = rows.data.scaling_of("columns" if how == "columns" else None)
+        whole = Sample(standardized(cells[used], scaling), known)
+        sample = whole.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // cells.shape[1])))
         labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
         entries = Entries.of_matrix(sample.cells, layout=layout)
         # Otherwise a held-out category could be inferred from its other columns.
         label = labels[:, given.first_columns][entries.rows, entries.cols]
-        n_observed = int(np.count_nonzero(~np.isnan(whole.cells)))
-        size = Size(len(whole.cells), cells.shape[1], n_observed)
-        seconds = end - time.perf_counter() - REST(size)
-        race = Race(entries, label, scaling, size, seconds, sample.known, beyond)
-        self._compare(race, how, seed, tasks)
-        race.drop_slow()
-        stacking = race.stack()
-        members, weights, cold_weights = cold.weights(race, stacking)
-        completers = {}
-        with tasks.part("last fits", len(members)) as last:
-            end = race.end - sum(t.seconds_of_predictions for t in members)
-            for trial in members:
-                completers[trial.name] = race.last_fit(trial, end, whole, sample)
-                last.done(trial.name)
+        comparison = Comparison(entries, label, scaling, sample.known, self.n_jobs)
+        self._compare(comparison, groups, tasks)
+        stacking = comparison.stack()
+        cold = Cold(cold.rows[order], cold.cols)
+        members, weights, cold_weights = cold.weights(comparison, stacking)
+        completers = comparison.last_fits(members, whole, tasks)
         of_table = layout, stacking.calibrations
         stack = Stack(completers, list(weights), scaling, *of_table)
-        values = priors.fill(cells, _completed(stack, cells, used))
+        values = given.statistics.fill(cells, _completed(stack, cells, used))
         if cold.rows.any():
             own = Stack(completers, list(cold_weights), scaling, *of_table)
             values[cold.rows] = _completed(own, cells, used)[cold.rows]
-        found = [
-            (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
-        ]
+        values = values[np.argsort(order)]
+        found = zip(comparison.members, stacking.common, strict=True)
         attributes = {
-            "weights_": {name: float(weight) for name, weight in found},
+            "weights_": {trial.name: float(weight) for trial, weight in found},
             "column_weights_": dict(zip(completers, weights, strict=True)),
             "completers_": completers,
-            "verdict_": race.verdict(stacking),
-            "_leaderboard": race.leaderboard(stacking),
+            "verdict_": comparison.verdict(stacking),
+            "_leaderboard": comparison.leaderboard(stacking),
             **self._limits(given),
         }
         fitted = FittedStack(
-            statistics=priors,
+            statistics=given.statistics,
             completion=values.astype(cells.dtype),
-            index=RowIndex(cells),
+            index=index,
             row_map=stack,
             whole_answer=bool(cold.rows.any()),
+            order=order,
             spread=Spread.of(
                 stacking.residuals,
                 stacking.variances,
-                race.donors(),
-                race.held_out().cols,
+                comparison.donors(),
+                comparison.held_out().cols,
                 cells.shape[1],
             ),
         )
-        return Outcome(fitted, attributes, interrupted=race.interrupted)
+        return Outcome(fitted, attributes, interrupted=comparison.interrupted)
 
-    def _compare(self, race: Race, how: str | None, seed: int, tasks: FitTasks) -> None:
-        """Compare the candidates; raise an error if none of them could be fitted."""
-        wanted, known = self.candidates, race.known
-        sides = {name: x for name, x in known.items() if name != "sample_weight"}
-        candidates = informed(selected(wanted, seed, self.device), sides)
-        candidates = [candidate.scaled_by(how) for candidate in candidates]
-        if sides and not any(candidate.takes for candidate in candidates):
+    def _units(self, given: Given) -> str | None:
+        """The scaling, which is that of the candidates, too."""
+        how = given.units(self.scaling)
+        if given.layout is not None and given.layout.categories:
+            return None  # its columns have one unit
+        if self.scaling == "auto" and how == "global":
+            warn_of_units(self, given.data)
+        return how
+
+    def _candidates(self, given: Given, seed: int) -> list[list[Candidate]]:
+        """Groups of candidates."""
+        sides, how = [*given.known], self._units(given)
+        groups = selected(self.candidates, given.matrix, sides, seed, self.device)
+        if sides and not any(c.takes for group in groups for c in group):
             warn_user(
                 f"None of the candidates takes {' or '.join(sides)}; add "
                 "'factorization' or 'bayesian-factorization', or leave them out."
             )
-        race.run(candidates, not isinstance(wanted, str), tasks)
-        if not race.members:
-            if race.interrupted:
+        return [[c.scaled_by(how) for c in group] for group in groups]
+
+    def _compare(
+        self, comparison: Comparison, groups: list[list[Candidate]], tasks: FitTasks
+    ) -> None:
+        """Compare the candidates; raise an error if none of them could be fitted."""
+        comparison.run(groups, tasks)
+        if not comparison.members:
+            if comparison.interrupted:
                 raise KeyboardInterrupt
-            said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
+            said = "; ".join(f"{t.name} {t.status}" for t in comparison.trials)
             raise ValueError(f"None of the candidates could be fitted: {said}.")
 
     def predict_std(self, X: Container) -> np.ndarray:
@@ -545,6 +550,31 @@ class AutoCompleter(Explains, Samples, TakesBounds):
                 "leaderboard_ needs pandas: pip install pandas."
             ) from error
         return pandas.DataFrame(self._leaderboard)
+
+
+def _order_by_content(cells: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+    """An order of rows by content and seed, so that a permutation changes nothing.
+
+    Ranks in the columns are hashed: they have no units. Rows of weight 0 come last.
+    """
+    used = np.flatnonzero(weights > 0)
+    ranks = np.empty((len(used), cells.shape[1]))
+    for j, column in enumerate(cells[used].T):
+        ranks[:, j] = np.searchsorted(np.sort(column), column)
+    order = RowIndex(ranks).order
+    lot = np.random.RandomState(seed % 2**32).permutation(len(order))
+    return np.append(used[order[lot]], np.flatnonzero(weights <= 0))
+
+
+def _reordered(given: Given, order: np.ndarray) -> Given:
+    """The rows in another order."""
+    weights = None if given.row_weights is None else given.row_weights[order]
+    return Given.of_matrix(
+        given.matrix[order],
+        row_weights=weights,
+        one_unit=given.statistics.one_unit,
+        known=known_of_rows(given.known, order),
+    )
 
 
 def _completed(stack: Stack, cells: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -38,7 +38,6 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
 from skmc.completers._rank import checked_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian.censoring import (
     CensoredCells,
     CensoredEM,
@@ -294,11 +293,6 @@ class GaussianCompleter(
         recovers=0.05,
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
-    )
-    cost = Cost(0.05, systems=2.4e-9)
-    stacked = (
-        Variant("gaussian"),
-        Variant("copula", {"marginals": "copula"}),
     )
     accepts = (Observed, ChunkedRows)
     check_every = 3

@@ -20,7 +20,6 @@ from skmc.base import Choice, CompleterTags, Completion, IterativeCompleter, Tri
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.nonlocal_groups.rounds import NonlocalLowRank
 from skmc.completers.nonlocal_groups.spectra import SpectralLowRank
 from skmc.linalg import Randomness
@@ -250,8 +249,6 @@ class NonlocalCompleter(IterativeCompleter):
         pictures=True,
         unweighted="it filters groups of patches, not cells",
     )
-    cost = Cost(0.02, cells=9e-5)
-    stacked = (Variant("nonlocal", after=("biharmonic",), only_after=False),)
     warn_at_max_iter = False  # the schedule ends there
     check_every = 1
 
