@@ -30,7 +30,7 @@ from skmc.cells import (
     to_cells,
 )
 from skmc.linalg import in_threads, matmul, threads_for
-from skmc.tables import has_words, raw_columns
+from skmc.tables import raw_columns
 
 BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
@@ -50,7 +50,7 @@ class Recommends(BaseCompleter):
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         columns = _columns_of_ratings(X)
         names = ", ".join(map(repr, columns))
-        if columns and has_words(X):
+        if columns and not all(raw.numeric for raw in raw_columns(X)):
             raise ValueError(
                 f"X has a row for each rating, with columns {names}, and not one for "
                 f"each user; pass Entries.from_frame(X, {names})."
