@@ -85,7 +85,7 @@ def test_the_command_equals_the_completer_of_tables(method, source, tmp_path):
     pd.testing.assert_frame_equal(found.astype(str), same)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_of_the_command_equal_those_of_the_completer(
     method, source, tmp_path
