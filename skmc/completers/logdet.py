@@ -48,6 +48,7 @@ SMALL_NOISE = 0.1  # relative deviation of the noise for which the same holds
 EXTRA = 5  # singular values that are computed beyond the rank
 AHEAD = 3  # most components beyond the rank that a step has
 ACCURACY, STEPS = 0.01, 150  # of the least squares of a step
+CLEAR = 0.03  # ratio of the misfit to that of an earlier gap, with few cells to spare
 GAP, CLOSE = 0.03, 0.1  # ratio of singular values, and misfit, of a matrix to refine
 STUCK = 0.97  # ratio of successive values that no longer fall
 ROUNDING = 1e-13  # relative distance from the cells of the most accurate fits
@@ -351,7 +352,9 @@ class Recovery:
                 failed = solution.status[0] is Status.DIVERGED
                 over = failed or self.n_steps >= limit
                 given = state.has_settled and last and self.rank is not None
-                if (state.has_gap and state.distance < 0.03 * closest) or given:
+                spare = n_cells > SURE * self.freedom(rank)
+                clear = spare or state.distance < CLEAR * closest
+                if (state.has_gap and clear) or given:
                     found = self.refine(state.candidate(rank), REFINING_STEPS)
                     if found.exact:
                         exact = found
@@ -778,6 +781,9 @@ class VariableProjection(Solver):
         scale = scale.clamp_min(torch.finfo(V.dtype).tiny ** 0.5)
         elimination = Elimination.of(cells, V / scale)
         rows = elimination.rows(cells.values)
+        # Refined once: rows with few cells have nearly singular systems.
+        rest = cells.residual(LowRank(rows, elimination.W))
+        rows = rows - elimination.rows(rest)
         elimination = elimination.with_rows(rows / scale)
         rest = cells.residual(LowRank(rows, elimination.W))
         return ProjectedState(
