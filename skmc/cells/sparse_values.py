@@ -12,7 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, compressed_rows, in_threads, padded, work_of
+from skmc.linalg import (
+    LowRank,
+    RowPairs,
+    compressed_rows,
+    in_threads,
+    padded,
+    work_of,
+)
 
 SUMMED = 2**16  # elements summed at once in single precision
 CHUNK = 2**20  # cells whose temporary arrays fit in the cache
@@ -44,6 +51,11 @@ class SparsePositions:
     def by_column(self) -> Tensor:
         """Order of the cells by column and then by row, ``(n_cells,)``."""
         return self.cols.argsort(stable=True)
+
+    @cached_property
+    def pairs(self) -> RowPairs:
+        """The pairs of cells in the same row; their number grows with its square."""
+        return RowPairs.of(self.starts, self.rows, self.cols, self.shape[1])
 
     def matrix(self, values: Tensor) -> Tensor:
         """Sparse matrix, in compressed rows, with ``values`` at the cells.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skmc.completers.linked import (
         LinkedFactorizationCompleter as LinkedFactorizationCompleter,
     )
+    from skmc.completers.logdet import LogDetCompleter as LogDetCompleter
     from skmc.completers.mean import MeanCompleter as MeanCompleter
     from skmc.completers.mixed import MixedCompleter as MixedCompleter
     from skmc.completers.ncarl import NCARLCompleter as NCARLCompleter
@@ -84,6 +85,10 @@ COMPLETERS = {
     "LinkedFactorizationCompleter": (
         "linked",
         "floors, ceilings, saturating sensors: link shows the learned function",
+    ),
+    "LogDetCompleter": (
+        "logdet",
+        "exact recovery from very few cells; says which cells are certain",
     ),
     "MeanCompleter": ("mean", "the baseline"),
     "MixedCompleter": ("mixed", ""),

@@ -155,6 +155,15 @@ def low_rank_with_noise() -> Problem:
     return Problem(np.where(hidden, np.nan, noisy), of_cells(truth, hidden))
 
 
+def few_cells() -> Problem:
+    """Rank 3 without noise, from twice as many cells as degrees of freedom."""
+    truth = low_rank(60, 40, rank=3)
+    hidden = patterns.random(
+        truth, 1 - 2 * 3 * (60 + 40 - 3) / truth.size, random_state=0
+    )
+    return Problem(np.where(hidden, np.nan, truth), of_cells(truth, hidden))
+
+
 def weights() -> Problem:
     """Cells that are known well or badly, and weights that say so."""
     rng = np.random.RandomState(0)
@@ -248,12 +257,13 @@ PROBLEMS: dict[Callable[[], Problem], str] = {
     scattered: "AIR Biharmonic DMF IALM NCARL Nonlocal PatchCNN SNN SVD TNNR",
     block: "AIR Biharmonic Nonlocal PatchCNN",
     low_rank_with_noise: """AIR BayesianFactorization BiBNN DMF Factorization Gaussian
-        GradualNSR IALM LinkedFactorization NSR SNN SVD SVT SoftImpute TNNR""",
+        GradualNSR IALM LinkedFactorization LogDet NSR SNN SVD SVT SoftImpute TNNR""",
     weights: "AIR BayesianFactorization DMF Factorization Mean SNN SVD SoftImpute",
     ratings: "AIR BayesianFactorization Factorization KNN Mean SVD SoftImpute",
     counts: "Factorization",
     weekly: "Gaussian Series",
     panel: "SoftImpute",
+    few_cells: "Factorization LogDet",
 }
 # The other fits take less than a second.
 LONG = """Auto BayesianFactorization BiBNN Chained GradualNSR LinkedFactorization NSR

@@ -39,6 +39,7 @@ CHOSEN = "the values decide which decomposition is precise enough and the cheape
 LIMITED = "the number of cells with limits is a shape"
 ROWS = "rows of similar length are solved together, and lengths are shapes"
 RANDOM = "random numbers are drawn by the CPU, so that all devices have the same"
+CG = "conjugate gradients end at a tolerance"
 BUDGETS = {
     "ALS": Budget(560, 17, ROWS),
     "CensoredEM": Budget(650, 1, LIMITED),
@@ -52,6 +53,7 @@ BUDGETS = {
     "GradientFlow": Budget(145, 4, SHAPE + ", of SpectralNetwork"),
     "HardRank": Budget(15),
     "InexactALM": Budget(65, 3, SHAPE),
+    "LogDet": Budget(5000, 400, CG + "; how many singular values count is a shape"),
     "NCARL": Budget(100, 4, "decompositions report errors; CG ends at a tolerance"),
     "NonlocalLowRank": Budget(68, 1, "decompositions report errors"),
     "NonsmoothDescent": Budget(260, 18, "steps are tried until one is short enough"),
@@ -63,6 +65,7 @@ BUDGETS = {
     "SpectralLowRank": Budget(105, 3, "decompositions and solutions report errors"),
     "TruncatedADMM": Budget(54, 5, SHAPE),
     "TruncatedAPGL": Budget(85, 3, SHAPE),
+    "VariableProjection": Budget(900, 20, "factorizations and objectives are seen"),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
     "_LinkedDescent": Budget(57),
 }

@@ -1,0 +1,123 @@
+"""Recovery from few cells, and its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skmc import Entries, LogDetCompleter, patterns
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def problem(shape, rank, oversampling, condition=1.0, seed=0):
+    """A matrix of a rank, and cells that are so many times its degrees of freedom."""
+    rng = np.random.RandomState(seed)
+    U, V = (np.linalg.qr(rng.randn(size, rank))[0] for size in shape)
+    truth = U * np.logspace(0, -np.log10(condition), rank) @ V.T
+    truth /= np.sqrt(np.mean(truth**2))
+    count = int(oversampling * rank * (sum(shape) - rank))
+    hidden = np.ones(truth.size, bool)
+    hidden[rng.permutation(truth.size)[:count]] = False
+    hidden = hidden.reshape(shape)
+    for mask in (hidden, hidden.T):
+        for row in mask:
+            short = rank - (~row).sum()
+            if short > 0:
+                row[rng.permutation(np.flatnonzero(row))[:short]] = False
+    return truth, np.where(hidden, np.nan, truth)
+
+
+def error(completed, truth):
+    return np.linalg.norm(completed - truth) / np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize(
+    ("shape", "rank", "oversampling"), [((100, 80), 3, 2.5), ((60, 150), 4, 1.8)]
+)
+def test_an_unknown_rank_is_recovered(shape, rank, oversampling, condition):
+    truth, X = problem(shape, rank, oversampling, condition)
+    completer = LogDetCompleter(device="cpu")
+    assert error(completer.fit_transform(X), truth) < 1e-8
+    assert completer.rank_ == rank
+    assert completer.exact_.mean() > 0.95
+    np.testing.assert_allclose(
+        completer.singular_values_[-1] * condition,
+        completer.singular_values_[0],
+        rtol=1e-5,
+    )
+
+
+def test_means_and_units_do_not_matter():
+    truth, X = problem((120, 90), 3, 2.5)
+    rng = np.random.RandomState(0)
+    units = 10 ** rng.uniform(-3, 3, 90)
+    for shift, scale in [(100.0, 1.0), (0.0, units)]:
+        completer = LogDetCompleter(random_state=0, device="cpu")
+        found = completer.fit_transform((X + shift) * scale) / scale - shift
+        assert completer.exact_.mean() > 0.95
+        sure = completer.exact_[:, None] & completer.exact_columns_
+        np.testing.assert_allclose(found[sure], truth[sure], atol=1e-8 * (1 + shift))
+
+
+def test_noise_is_that_of_least_squares_from_the_truth():
+    truth, X = problem((150, 120), 4, 2.5)
+    X = X + 1e-3 * np.random.RandomState(1).randn(*X.shape)
+    completer = LogDetCompleter(random_state=0, device="cpu").fit(X)
+    assert completer.rank_ == 4
+    assert not completer.exact_.any()
+    seen, U = ~np.isnan(X), np.linalg.svd(truth)[0][:, :4]
+    for _ in range(60):  # alternating least squares
+        V = np.stack(
+            [np.linalg.lstsq(U[s], x[s])[0] for s, x in zip(seen.T, X.T, strict=True)]
+        )
+        U = np.stack(
+            [np.linalg.lstsq(V[s], x[s])[0] for s, x in zip(seen, X, strict=True)]
+        )
+    best = error(U @ V.T, truth)
+    assert error(completer.reconstruction_, truth) < 1.05 * best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_the_certificate_is_never_wrong(rank):
+    """From too few cells, wrong matrices fit exactly; none of them is certified."""
+    wrong = 0
+    for seed in range(67):
+        shape = (12 + seed % 9, 10 + seed % 5)
+        truth, X = problem(shape, rank, 0.8 + 0.05 * (seed % 9), seed=seed)
+        completer = LogDetCompleter(max_iter=60, random_state=0, device="cpu")
+        found = completer.fit_transform(X)
+        sure = completer.exact_[:, None] & completer.exact_columns_
+        far = np.abs(found - truth) > 1e-3
+        wrong += far.any()
+        assert not (far & sure).any()
+        assert patterns.is_determined(~np.isnan(X), completer.rank_)[sure].all()
+    assert wrong > 10
+
+
+def test_short_rows_are_not_certified():
+    truth, X = problem((80, 60), 3, 3.0)
+    X[0, np.flatnonzero(~np.isnan(X[0]))[2:]] = np.nan  # two cells for a rank of 3
+    completer = LogDetCompleter(device="cpu").fit(X)
+    assert not completer.exact_[0]
+    assert completer.exact_[1:].mean() > 0.9
+    sure = completer.exact_[:, None] & completer.exact_columns_
+    np.testing.assert_allclose(completer.reconstruction_[sure], truth[sure], atol=1e-6)
+
+
+def test_entries_stay_sparse_and_new_rows_are_completed():
+    truth, X = problem((200, 100), 2, 3.0)
+    rows, cols = np.nonzero(~np.isnan(X[:150]))
+    cells = Entries.from_triplets(rows, cols, X[rows, cols], (150, 100))
+    completer = LogDetCompleter(device="cpu").fit(cells)
+    assert error(completer.reconstruction_, truth[:150]) < 1e-8
+    enough = (~np.isnan(X[150:])).sum(1) > 3
+    found = completer.transform(X[150:])[enough]
+    assert error(found, truth[150:][enough]) < 1e-6
+
+
+def test_a_rank_above_the_shape_is_an_error():
+    with pytest.raises(ValueError, match="rank=9 is above"):
+        LogDetCompleter(9, device="cpu").fit(np.ones((8, 8)))
