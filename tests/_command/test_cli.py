@@ -1317,7 +1317,7 @@ def test_series_are_completed_over_time(run, tmp_path, suffix):
     mean = ("--method", "mean")
     code, _, err = run("complete", *names, *series, *mean, "--intervals")
     assert code == 0, err
-    assert "24 of 960 cells completed by series" in err
+    assert "24 of 960 cells completed by mean" in err
     assert "columns left unchanged: 'when', 'note'" in err
     found = getattr(pd, f"read_{suffix}")(tmp_path / f"out.{suffix}")
     gap = slice(50, 73)
