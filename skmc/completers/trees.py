@@ -156,15 +156,13 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     A model has at most 50 inputs, the columns most correlated with its own. A fit of
     ``n`` rows and ``d`` columns takes time in proportion to ``d min(d, 50) n log(n)
     n_estimators`` per round. "extra_trees" stores about
-    ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
+    ``9 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
     a `MemoryError` at once if this exceeds the memory of the machine. "boosting" stores
     at most 31 leaves per tree for any number of rows; from about ten thousand rows on
     it is much faster.
 
     For fitted rows, `score` without the truth uses the out-of-bag trees only. The
-    linear model was fitted to all rows. Fits with
-    "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
-    of scikit-learn, for which `save` raises a `TypeError`.
+    linear model was fitted to all rows.
 
     `sample` (with "extra_trees") draws the missing cells of a row one after the other,
     each given the observed cells and those drawn before. A draw is the value of the
