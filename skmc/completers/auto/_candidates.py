@@ -38,6 +38,7 @@ INFORMED = ("factorization", "bayesian-factorization")  # with side information
 
 FEW_CELLS = 150  # observed ones of a matrix for which cheap candidates suffice
 MOST_COLUMNS = 20  # that are predicted one by one
+PER_COLUMN = ("chained", "chained-trees")  # too slow for the last fit to many rows
 SPARSE = 0.2  # largest observed share of ratings
 
 # Class, parameters, and parameters that make fits for the comparison cheaper.
@@ -93,13 +94,15 @@ class Candidate(NamedTuple):
     """An estimator to try.
 
     ``takes`` names the features and graphs of rows and columns that its ``fit`` gets,
-    ``comparing`` holds parameters that make a fit for the comparison cheaper.
+    ``comparing`` holds parameters that make a fit for the comparison cheaper. A member
+    ``of_sample`` is finally fitted to those rows that are compared, not to all rows.
     """
 
     name: str
     estimator: Any
     comparing: Mapping[str, Any] = MappingProxyType({})
     takes: tuple[str, ...] = ()
+    of_sample: bool = False
 
     def clone(self, layout: Layout | None = None, *, comparing: bool = False) -> Any:
         """An unfitted clone of the estimator, for the matrix of a table if it is."""
@@ -275,6 +278,11 @@ def selected(
             listed = {name for group in names for name in group}
             names = [[*names[0], *(n for n in INFORMED if n not in listed)], *names[1:]]
         groups = [[named(name, seed, place) for name in group] for group in names]
+        if isinstance(wanted, str):
+            groups = [
+                [c._replace(of_sample=c.name in PER_COLUMN) for c in group]
+                for group in groups
+            ]
     if not any(groups):
         raise ValueError("candidates is empty; give at least one.")
     informed = [[c.informed(known) for c in group] for group in groups]

@@ -27,6 +27,7 @@ WORTHWHILE = 0.01  # smallest relative gain for which more is tried
 EXACT = 1e-5  # error relative to that of the means, below which nothing else is tried
 MOST_PARTS = 4  # that candidates predict
 ENOUGH = 500  # held-out cells on which candidates are judged
+MOST_CELLS = 2_000  # held-out ones, from which more would hardly improve the weights
 
 T = TypeVar("T")
 
@@ -88,14 +89,14 @@ class Trial:
 class Comparison:
     """Candidates predict parts of the observed cells from the others.
 
-    All candidates predict the first part, group by group. The comparison ends after a
+    All candidates predict the first part, and more until there are 500 cells, group by
+    group. The comparison ends after a
     group that lowers the error of the stack by less than a hundredth, if it is not the
     first, or as soon as a candidate is exact. Then candidates with small weights in all
     stacks of `Stacking` are dropped. The others predict one more part, and so on, until
-    four parts are predicted, or the error of the stack on cells that its weights have
-    not seen is within a hundredth of that on its own cells: more parts would hardly
-    improve the weights. Weights decide nothing before there are ten held-out cells for
-    each candidate.
+    four parts or 2000 cells are predicted, or the error of the stack on cells that its
+    weights have not seen is within a hundredth of that on its own cells: more parts
+    would hardly improve the weights.
 
     Nothing depends on the clock before the time limit, which ends the comparison. The
     fits up to then are kept.
@@ -208,7 +209,10 @@ class Comparison:
         """Predict more parts as long as they may improve the weights."""
         with tasks.part("further parts", self._most_parts) as further:
             while self.members and self._excess() > WORTHWHILE:
-                if self.n_parts >= self._most_parts:
+                if (
+                    self.n_parts >= self._most_parts
+                    or len(self.held_out()) >= MOST_CELLS
+                ):
                     break
                 self._predict(self.members, self.n_parts + 1)
                 done = [t for t in self.members if len(t.residuals) > self.n_parts]
@@ -257,9 +261,9 @@ class Comparison:
         return stacking
 
     def last_fits(
-        self, trials: Sequence[Trial], whole: Sample, tasks: FitTasks
+        self, trials: Sequence[Trial], whole: Sample, sample: Sample, tasks: FitTasks
     ) -> dict[str, Any]:
-        """Fits to all cells, by the names of the candidates.
+        """Fits to all cells, or to a sample of rows, by the names of the candidates.
 
         After the time limit and after an interruption, those of the comparison remain.
         """
@@ -269,8 +273,9 @@ class Comparison:
                 if self.interrupted or seconds_left() <= 0:
                     break
                 calls = [
-                    (fitted, trial.candidate, whole, self.scaling, self.layout)
-                    for trial in now
+                    (fitted, one, rows, self.scaling, self.layout)
+                    for one in (trial.candidate for trial in now)
+                    for rows in [sample if one.of_sample else whole]
                 ]
                 try:
                     fits = side_by_side(calls, self.n_jobs)

@@ -204,9 +204,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     All candidates predict the first part, and more parts until there are 500 held-out
     cells. Candidates with a weight below .02 are dropped. The others predict one more
-    part, until four parts are predicted or the error of the stack on left-out rows is
-    within a hundredth of that on the other rows, so that more cells would not improve
-    the weights.
+    part, until four parts or 2000 cells are predicted, or until the error of the stack
+    on left-out rows is within a hundredth of that on the other rows, so that more cells
+    would not improve the weights.
 
     A candidate is fitted again for each part, without the cells of this part; ensembles
     and chains then have fewer trees and draws. Finally, the members of the stack are
@@ -227,7 +227,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
     Candidates are compared on at most 1500 rows, and on fewer if there are more than
-    20 columns, but on at least 400. The matrix is made dense, and each member stores
+    20 columns, but on at least 400. The default's chains keep a fit to these rows, and
+    complete the others as new rows. The matrix is made dense, and each member stores
     what its class documents.
 
     After an interruption the best result so far is kept. `skmc.persistence.save` stores
@@ -382,7 +383,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         stacking = comparison.stack()
         cold = Cold(cold.rows[order], cold.cols)
         members, weights, cold_weights = cold.weights(comparison, stacking)
-        completers = comparison.last_fits(members, whole, tasks)
+        completers = comparison.last_fits(members, whole, sample, tasks)
         of_table = layout, stacking.calibrations
         stack = Stack(completers, list(weights), scaling, *of_table)
         values = given.statistics.fill(cells, _completed(stack, cells, used))
