@@ -122,8 +122,12 @@ def as_text(docstring: str) -> str:
     block = r"^( *)\.\. math::.*?(?=^\1\S|\Z)"
     hint = r"\1    (formula, see the documentation)\n\n"
     shown = re.sub(block, hint, docstring, flags=re.M | re.S)
-    shown = re.sub(r":math:`([^`]*)`", lambda m: re.sub(r"[\\{}]", "", m[1]), shown)
+    shown = re.sub(":math:" + r"`([^`]*)`", lambda m: _plain(m[1]), shown)
     return re.sub(r"`+([^`]+)`+", r"\1", shown)
+
+
+def _plain(latex: str) -> str:
+    return re.sub(r"[\\{}]", "", latex)
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
