@@ -9,6 +9,7 @@ from skmc import AIRCompleter, patterns
 photo = load_sample_image("china.jpg")[100:228, 230:358].mean(2) / 255
 X = np.ma.masked_array(photo, patterns.random(photo, 0.3, random_state=0))
 given = {"scaling": "global", "device": "cpu", "random_state": 0}
+held_out = {**given, "early_stopping": True, "n_iter_no_change": 400}
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), constrained_layout=True)
 history = AIRCompleter(0.25, 0.25, **given).fit(X).history_
 for name in ("rows", "columns"):
