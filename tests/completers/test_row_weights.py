@@ -210,7 +210,6 @@ def words(X):
 @pytest.mark.parametrize(
     "completer",
     [
-        AutoCompleter(STACK, random_state=0),
         MixedCompleter(TreesCompleter(n_estimators=6, random_state=0)),
         MixedCompleter(GaussianCompleter(1.0)),
         MixedCompleter(AutoCompleter(STACK, random_state=0)),
