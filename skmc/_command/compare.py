@@ -15,9 +15,6 @@ from skmc._command.arguments import repeated
 from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.messages import Messages
 
-MAX_TIME = 60.0  # seconds in which all methods can be fitted once
-PARTS = 5  # fits that calibrate the probabilities of categories
-
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
     if options.html == "-":
@@ -43,7 +40,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             "numbers, whose error is nmae; leave --metric out, or name the columns of "
             "numbers that you want to compare by --index of the others"
         )
-    completers = _chosen(matrix, options, messages, table is not None)
+    completers = _chosen(matrix, options, messages)
     cells: Any = table
     if table is None:
         cells = Entries.of_matrix(matrix, one_unit=True) if file.one_unit else matrix
@@ -81,18 +78,14 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
 
 
 def _chosen(
-    matrix: np.ndarray, options: argparse.Namespace, messages: Messages, of_table: bool
+    matrix: np.ndarray, options: argparse.Namespace, messages: Messages
 ) -> dict[str, Any]:
     """Methods that the user names, or the candidates of "auto"."""
     if options.methods:
         return {name: _make(name, options) for name in options.methods}
     from skmc.completers import candidates_for
 
-    # Probabilities of categories are calibrated by further fits.
-    limit = MAX_TIME / (1 + PARTS) if of_table else MAX_TIME
-    found = candidates_for(
-        matrix, max_time=limit, random_state=options.seed, device=options.device
-    )
+    found = candidates_for(matrix, random_state=options.seed, device=options.device)
     messages.note(
         f"{len(found)} methods are fitted {options.splits} times each; --methods "
         "selects fewer"
