@@ -884,7 +884,7 @@ def test_compare_draws(run, tmp_path):
     code, out, err = run(*quick)
     assert code == 0 and "not compared, because they have no draws: " in err
     names = re.findall(r"^  ([\w-]+) +\d", out, re.MULTILINE)
-    assert {"bayesian-factorization", "chained", "copula", "gaussian"} <= {*names}
+    assert {"chained", "copula", "gaussian"} <= {*names}
     code, _, err = run(*quick, "--methods", "mean,svd")
     assert code == 2
     assert (
