@@ -15,6 +15,7 @@ import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
 from skmc.completers import COMPLETERS, methods, name_of, title_of
+from skmc.completers._stacked import CHAINED_TREES, NAMED
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -55,9 +56,7 @@ def method(text: str) -> str:
     try:
         return name_of(title_of(text))
     except ValueError as error:
-        from skmc.completers.auto import all_candidates
-
-        if text in all_candidates():
+        if text in (*NAMED, CHAINED_TREES):
             return text
         raise argparse.ArgumentTypeError(str(error)) from None
 

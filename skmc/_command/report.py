@@ -37,7 +37,9 @@ class Report:
     ):
         self.table, self.options = table, options
         self.cells, self.seen, self.one_unit = cells, seen, file.one_unit
-        self.names = [c.name for c in getattr(file, "columns", ()) if c.numeric]
+        columns = getattr(file, "columns", ())
+        whole = len(columns) == cells.shape[1]
+        self.names = [c.name for c in columns if whole or c.numeric]
         self.metric = options.metric or "nmae"
         error = f"error is {file.error or METRICS[self.metric]}"
         if options.draws is not None:
@@ -155,7 +157,8 @@ class Report:
             if isinstance(before, np.ndarray):
                 names = self.names or None
                 before, after = (
-                    pandas.DataFrame(x, columns=names) for x in (before, after)
+                    pandas.DataFrame(x, columns=names).infer_objects()
+                    for x in (before, after)
                 )
             shown = DistributionDisplay.from_completion(before, after)
             title = f"Imputed and observed values: {good['completer'].iloc[0]}"

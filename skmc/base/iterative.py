@@ -364,7 +364,7 @@ class IterativeCompleter(BaseCompleter):
         name, batched = type(self).__name__, self.completer_tags.batched
         if not batched:
             raise CannotBatch(f"{name} has no batched solve")
-        if auto := [p for p in self.chosen if getattr(self, p) == "auto"]:
+        if auto := self._searched():
             raise CannotBatch(f"{name} chooses {' and '.join(auto)} by fits of its own")
         if self.max_time is not None:
             raise CannotBatch(f"max_time={self.max_time:g} is for single fits")
@@ -450,9 +450,13 @@ class IterativeCompleter(BaseCompleter):
         dtype = train.dtype
         rng = Randomness.of(seeds, (len(prepared),), dtype)
         params = self._params(self._without_trials(train))
+        given = [
+            {**member.get_params(deep=False), **member._without_trials(train)}
+            for member in estimators
+        ]
         for name in batched:
             if name != "random_state":
-                values = [float(getattr(member, name)) for member in estimators]
+                values = [float(found[name]) for found in given]
                 setattr(params, name, torch.tensor(values, dtype=torch.float64))
         return Run(
             self._make_solver(train, params, rng),
@@ -508,6 +512,10 @@ class IterativeCompleter(BaseCompleter):
         per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
         numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
         return int(numbers * data.values.itemsize)
+
+    def _searched(self) -> list[str]:
+        """Return the names of the parameters that `_choose` finds by trials."""
+        return [name for name in self.chosen if getattr(self, name) == "auto"]
 
     def _without_trials(self, data: Cells) -> dict[str, Any]:
         """Return the choices of a completer in a batch, if it needs no trials."""

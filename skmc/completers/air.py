@@ -357,9 +357,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
             return Choice({name: getattr(self, f"{name}_") for name in CHOSEN})
         own = {name: getattr(self, name) for name in CHOSEN}
         energies = {k: LAMBDA if value == "auto" else value for k, value in own.items()}
-        graphs = self.blocks or self.fixed_laplacians or trials.known
-        compared = self.lambda_row == self.lambda_col == self.lr == "auto"
-        if graphs or not compared or trials.cells[1] is None:
+        if trials.known or not self._searched() or trials.cells[1] is None:
             return Choice(energies)
         train, held_out = trials.cells
         rng = trials.rng.stream(TRIALS)
@@ -385,6 +383,11 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
                     implicit["max_iter"] = int(solution.history["n_iter"][best])
                 return Choice(implicit)
         return Choice(energies)
+
+    def _searched(self) -> list[str]:
+        names = super()._searched()
+        own = self.blocks or self.fixed_laplacians or self.lr != "auto"
+        return names if len(names) == len(self.chosen) and not own else []
 
     def batch_key(self) -> Hashable:
         weights = [self.lambda_row, self.lambda_col, *(self.blocks or {}).values()]

@@ -872,7 +872,7 @@ def test_compare(run, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert not re.search(r"https?:|src=\"(?!data:)|<link|<script|url\(", page)
     figures = re.findall(r'src="data:image/png;base64,([^"]*)"', page)
-    assert len(figures) == 2
+    assert len(figures) == 3
     for figure in figures:
         with Image.open(io.BytesIO(base64.b64decode(figure))) as file:
             assert min(file.size) > 100

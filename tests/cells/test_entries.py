@@ -76,7 +76,7 @@ BAD = [
     (([0, 1], [0], [1, 2]), {}, ValueError, "rows and cols must be one-dimensional"),
     (([0], [0], [1, 2]), {}, ValueError, "one item per cell"),
     (([0.0], [0], [1]), {}, TypeError, "rows must be integers"),
-    ((["ann"], [0], [1]), {}, TypeError, r"numpy.unique\(labels"),
+    ((["ann"], [0], [1]), {}, TypeError, r"use Entries.from_frame\("),
     (([0, -1], [0, 0], [1, 2]), {}, ValueError, "rows contains -1 at position 1"),
     (([0], [3], [1]), {"shape": (2, 3)}, ValueError, r"cols contains 3 .* 0\.\.2"),
     (([0], [0], [np.nan]), {}, ValueError, "values contains NaN at position 0"),

@@ -181,8 +181,8 @@ def test_many_items_have_neighbors(picture, monkeypatch):
 def test_batched_fits_equal_separate_fits(picture):
     completers = [
         AIRCompleter(
-            weight, neighbors=5, max_iter=24, early_stopping=True, random_state=seed
-        ).set_params(device="cpu")
+            weight, 0.25, neighbors=5, max_iter=24, early_stopping=True
+        ).set_params(device="cpu", random_state=seed)
         for seed, weight in enumerate((0.1, 0.0, 0.5))
     ]
     alone = [clone(completer).fit(picture[1]) for completer in completers]

@@ -395,10 +395,13 @@ class Comparison:
     def _keep(self, shares: np.ndarray) -> bool:
         """Drop members with small shares; return whether all have been kept."""
         enough = shares >= min(MIN_WEIGHT, shares.max())
+        kept = []
         for trial, keep in zip(self.members, enough, strict=True):
-            if not keep:
+            if keep:
+                kept.append(trial)
+            elif not trial.candidate.takes:  # `Cold` may need the others
                 trial.fitted = None  # to free its memory
-        self.members = [t for t in self.members if t.fitted is not None]
+        self.members = kept
         return bool(enough.all())
 
 

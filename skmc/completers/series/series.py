@@ -39,7 +39,7 @@ def _takes_series(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def wrapped(self: SeriesCompleter, X: Any, *args: Any, **given: Any) -> Any:
-        if hasattr(X, "columns") or not hasattr(X, "to_frame"):
+        if not hasattr(X, "to_frame") or hasattr(X, "columns"):
             return method(self, X, *args, **given)
         found = method(self, X.to_frame(), *args, **given)
         if isinstance(found, tuple):

@@ -1,0 +1,66 @@
+"""Names of the candidates of `AutoCompleter`, which import no class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Candidates in the order in which they are compared, in groups. The first two groups
+# are always tried, each later one if the one before it has lowered the error by a
+# hundredth. The page on the stack gives the reasons.
+FEW = (("mean", "knn", "gaussian", "ialm"),)
+TABLE = (
+    ("mean", "knn", "ialm", "gaussian", "copula"),
+    ("chained",),
+    ("chained-trees",),
+)
+WIDE = (TABLE[0],)
+RATINGS = (
+    ("mean", "soft-impute", "factorization"),
+    ("bayesian-factorization-implicit",),
+)
+INFORMED = ("factorization", "bayesian-factorization")  # with side information
+
+FEW_CELLS = 150  # observed ones of a matrix for which cheap candidates suffice
+MOST_COLUMNS = 20  # that are predicted one by one
+PER_COLUMN = ("chained", "chained-trees")  # too slow for the last fit to many rows
+SPARSE = 0.2  # largest observed share of ratings
+
+# Class, parameters, and parameters that make fits for the comparison cheaper.
+NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "mean": ("MeanCompleter", {}, {}),
+    "knn": ("KNNCompleter", {}, {}),
+    "knn-weighted": ("KNNCompleter", {"n_neighbors": 10, "weights": "distance"}, {}),
+    "gaussian": ("GaussianCompleter", {}, {}),
+    "copula": ("GaussianCompleter", {"marginals": "copula"}, {}),
+    "chained": ("ChainedCompleter", {}, {"n_draws": 8, "max_iter": 2}),
+    "trees-linear": (
+        "TreesCompleter",
+        {"linear": True, "n_estimators": 30},
+        {"n_estimators": 10},
+    ),
+    "trees-rounds": (
+        "TreesCompleter",
+        {"max_iter": 3, "n_estimators": 30},
+        {"n_estimators": 10},
+    ),
+    "boosting": ("TreesCompleter", {"estimator": "boosting"}, {}),
+    "svd": ("SVDCompleter", {}, {}),
+    "ialm": ("IALMCompleter", {}, {}),
+    "tnnr": ("TNNRCompleter", {}, {}),
+    "ncarl": ("NCARLCompleter", {}, {}),
+    "soft-impute": ("SoftImputeCompleter", {}, {}),
+    "air": ("AIRCompleter", {}, {}),
+    "factorization": ("FactorizationCompleter", {}, {}),
+    "bayesian-factorization": ("BayesianFactorizationCompleter", {}, {}),
+    "bayesian-factorization-implicit": (
+        "BayesianFactorizationCompleter",
+        {"implicit": True, "heteroscedastic": True},
+        {},
+    ),
+    "dmf-tv": ("DMFCompleter", {"regularizer": "tv"}, {}),
+    "biharmonic": ("BiharmonicCompleter", {}, {}),
+    "nonlocal": ("NonlocalCompleter", {}, {}),
+    "patch-cnn": ("PatchCNNCompleter", {}, {}),
+}
+CHAINED_TREES = "chained-trees"  # an imputer of scikit-learn
