@@ -542,9 +542,7 @@ def test_unknown_identifiers(files):
     completer = FactorizationCompleter(**SMALL)
     completer.fit(Entries.from_parquet(files, *NAMES))
     priors = completer._priors
-    with pytest.warns(
-        UserWarning, match="rows: 2 identifiers, such as 'who', were not"
-    ):
+    with pytest.warns(UserWarning, match="rows: 2 identifiers, such as 'who', "):
         found = completer.predict_entries(
             ["who", "who", users([0])[0]], films([3, 4, 3])
         )
@@ -621,9 +619,7 @@ def test_completers_that_take_blocks(files):
     ratings = Entries.from_parquet(files, *NAMES)
     assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"
     for completer in (KNNCompleter(), SoftImputeCompleter()):
-        with pytest.raises(
-            TypeError, match="Only the method fit of FactorizationCompleter, Bayesian"
-        ):
+        with pytest.raises(TypeError, match="Only the method fit of Factorization"):
             completer.fit(ratings)
     with pytest.raises(ValueError, match="missing_values=0 has no effect"):
         MeanCompleter(missing_values=0).fit(ratings)

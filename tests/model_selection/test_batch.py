@@ -40,7 +40,7 @@ VARIANTS = {
     ],
     "DMFCompleter": [
         {},
-        {"regularizer": "tv", "n_iter_no_change": 50, "lr": 0.05},
+        {"regularizer": "tv", "n_iter_no_change": 50, "lr": 0.02},
         {"regularizer": "dirichlet", "early_stopping": False},
     ],
     "SNNCompleter": [
