@@ -88,7 +88,7 @@ class LogDetCompleter(IterativeCompleter):
         Time limit of `fit` in seconds of wall-clock time; the choice of
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
-    tol : float >= 0, default=1e-8
+    tol : float >= 0, default=1e-10
         Stop when a step of the fit changes its values at the observed cells by at most
         ``tol`` times their norm. Steps converge quadratically to an exact fit.
     scaling : {"auto", "columns", "global"} or None, default="auto"
@@ -212,7 +212,7 @@ class LogDetCompleter(IterativeCompleter):
     _: KW_ONLY
     max_iter: Count = 1000
     max_time: Positive | None = None
-    tol: NonNegative = 1e-8
+    tol: NonNegative = 1e-10
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
