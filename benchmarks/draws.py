@@ -189,7 +189,7 @@ def draws(results: Results) -> None:
 # ------------------------------------------------------------------------- intervals
 
 LEVEL, QUANTILE = 0.9, 1.6449
-SIX = ["means", "KNN", "IALM", "Gaussian", "copula", "Bayesian"]
+SIX = ["mean", "knn", "ialm", "gaussian", "copula", "bayesian-factorization"]
 MEASURED = {
     "airfoil": lambda: load_table("airfoil").data,
     "breast cancer": lambda: load_breast_cancer().data,

@@ -28,7 +28,6 @@ import numpy as np
 import torch
 from common import Results, folder_of, run
 from problems import matrix, split, write_ratings
-from scipy.optimize import least_squares
 from sklearn.datasets import load_digits
 from timing import apart, peak_memory
 
@@ -36,7 +35,7 @@ import skmc
 from skmc import AIRCompleter, Entries, FactorizationCompleter
 from skmc.cells import SparseObserved
 from skmc.checks import all_completers
-from skmc.completers import Cost, Size
+from skmc.completers import OUTER
 from skmc.completers.factorization.als import ALS
 from skmc.datasets import load_expression, load_flixster, load_movielens, load_table
 from skmc.linalg import Randomness
@@ -51,8 +50,8 @@ SHAPES = {
     "square": [(round(n**0.5), round(n**0.5)) for n in CELLS],
     "table": [(n // N_COLS, N_COLS) for n in CELLS],
 }
-# The others choose among these, within a time limit of their own.
-COSTS = {cls.__name__: cls.cost for cls in all_completers() if hasattr(cls, "cost")}
+# The others work with these.
+NAMES = sorted({c.__name__ for c in all_completers()} - {*OUTER, "AutoCompleter"})
 
 
 def problem(n_rows: int, n_cols: int) -> np.ndarray:
@@ -110,36 +109,14 @@ def grown(name: str, shape: str) -> list[dict[str, Any]]:
 
 
 def growth(results: Results) -> None:
-    """Also print the cost that the times suggest for `skmc methods --shape`."""
-    for name in COSTS:
-        every = []
+    """Times of fits, and of the completion of other rows."""
+    for name in NAMES:
         for shape, sizes in SHAPES.items():
             first = ("growth", "{} x {}".format(*sizes[0]), shape, name)
             if results.wants(first):
-                rows = grown(name, shape)
-                every += rows
-                for row in rows:
+                for row in grown(name, shape):
                     data = f"{row['rows']} x {row['columns']}"
                     results.add(("growth", data, shape, name), row)
-        if every:
-            cost = suggested(name, every)
-            units = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
-            print(f"{name}: Cost({cost.fixed:g}{units})", flush=True)
-
-
-def suggested(name: str, rows: list[dict[str, Any]]) -> Cost:
-    """The cost whose logarithms have the smallest errors, as sums of squares."""
-    times = np.array([max(row["fit_transform"], 1e-3) for row in rows])
-    shape = [(row["rows"], row["columns"]) for row in rows]
-    sizes = [Size(m, n, int((1 - HIDDEN) * m * n)) for m, n in shape]
-    cost = COSTS[name]
-    parts = np.array(
-        [[1.0, *(getattr(s, unit) for unit in cost.seconds)] for s in sizes]
-    )
-    start = np.log([max(cost.fixed, 1e-3), *cost.seconds.values()])
-    found = least_squares(lambda x: np.log(parts @ np.exp(x) / times), start).x
-    fixed, *seconds = (float(f"{value:.1g}") for value in np.exp(found))
-    return Cost(fixed, **dict(zip(cost.seconds, seconds, strict=True)))
 
 
 # ------------------------------------------------------------------- AIR on many rows

@@ -30,7 +30,7 @@ def solver_of(X: Any, completer: IterativeCompleter) -> tuple[Any, Any]:
     """The solver that a completer would run on ``X``, and its scaled data."""
     data = prepared(X, completer).data
     rng = Randomness.of([0], dtype=data.dtype)
-    chosen = completer._chosen(data, 0, rng).params
+    chosen = completer._chosen(data, 0, rng, None, {}).params
     return completer._make_solver(data, completer._params(chosen), rng), data
 
 

@@ -26,6 +26,8 @@ package.read(DOCS.parent / "setup.cfg")
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx_copybutton",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -33,6 +35,7 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "mathml",
     "literal_or_name",
+    "matrix_figures",
     "api_pages",
     "command_options",
     "stored_pictures",
@@ -60,6 +63,24 @@ suppress_warnings = ["ref.term"]
 nitpick_ignore = [("py:class", "Module"), ("py:obj", "n_features_in_")]
 # "See Also" names functions of other packages, to which the site has no links.
 nitpick_ignore_regex = [("py:obj", r"(sklearn|torch)\..*")]
+
+# `-t online` links to these sites, whose lists of names it downloads. Without it, the
+# build needs no network.
+intersphinx_mapping = {}
+if tags.has("online"):  # noqa: F821
+    intersphinx_mapping = {
+        "matplotlib": ("https://matplotlib.org/stable", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "python": ("https://docs.python.org/3", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "torch": ("https://docs.pytorch.org/docs/stable", None),
+    }
+    intersphinx_timeout = 30
+
+# Copied code has no prompts and no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
@@ -115,7 +136,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = "skmc"
 html_favicon = "_static/skmc.svg"
 html_logo = "_static/skmc.svg"
-html_context = {"default_mode": "auto"}
+repository = package["metadata"]["url"]
+html_context = {
+    "default_mode": "auto",
+    "edit_page_url_template": f"{repository}/edit/main/docs/{{{{ file_name }}}}",
+    "edit_page_provider_name": "the repository",
+}
+toc_object_entries_show_parents = "hide"
 html_static_path = ["_static"]
 html_css_files = ["skmc.css"]
 html_show_sourcelink = False
@@ -125,13 +152,14 @@ html_theme_options = {
     "icon_links": [
         {
             "name": "Repository",
-            "url": package["metadata"]["url"],
+            "url": repository,
             "icon": "fa-solid fa-code-branch",
         }
     ],
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "use_edit_page_button": True,
+    "secondary_sidebar_items": ["page-toc", "edit-this-page"],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from skmc.loop import solve as solve
     from skmc.tables import MaskedToNaN as MaskedToNaN
 
-__version__ = "0.1.0"
+__version__ = "0.1.0rc1"
 
 
 def _rooms() -> list[str]:
@@ -40,6 +40,19 @@ if not TYPE_CHECKING:
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, *_rooms()})
 
+    def _hint(name: str) -> str:
+        from importlib import import_module
+
+        if name[0] != "_":
+            for room in _rooms():
+                module = import_module(f"skmc.{room}")
+                if name in getattr(module, "__all__", ()):
+                    return f"; use skmc.{room}.{name}"
+        # Short names are similar to any.
+        known = [*__all__, *(_rooms() if len(name) > 4 else ())]
+        near = completers.closest(name, known)
+        return f"; did you mean {near!r}?" if near else ""
+
     def __getattr__(name: str) -> object:
         from importlib import import_module
 
@@ -48,8 +61,7 @@ if not TYPE_CHECKING:
         elif name in _rooms():
             found = import_module(f"skmc.{name}")
         else:
-            near = completers.closest(name, [*__all__, *_rooms()])
-            hint = f"; did you mean {near!r}?" if near else ""
+            hint = _hint(name)
             raise AttributeError(f"module 'skmc' has no attribute {name!r}{hint}")
         globals()[name] = found
         return found

@@ -11,7 +11,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -36,6 +36,22 @@ Workers = Annotated[
     None,
 ]
 OF_TYPE = {bool: "boolean", int: Integral, float: Real, type(None): None}
+
+
+def listed(given: Any) -> list[Any]:
+    """Make a list of several names or estimators, or of a single one.
+
+    Parameters
+    ----------
+    given : object or iterable of objects
+        A text is one name.
+
+    Returns
+    -------
+    list
+    """
+    single = isinstance(given, str) or not isinstance(given, Iterable)
+    return [given] if single else list(given)
 
 
 def constraints_of(declared: type) -> dict[str, list[Any]]:

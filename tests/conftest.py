@@ -11,6 +11,16 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
+from skmc import (
+    AIRCompleter,
+    AutoCompleter,
+    BayesianFactorizationCompleter,
+    FactorizationCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    TreesCompleter,
+)
 from skmc.checks import all_completers
 from skmc.checks.problems import (
     CONTAINERS,
@@ -25,6 +35,7 @@ __all__ = [  # also what other test files import from here
     "COMPLETERS",
     "CONTAINERS",
     "DEVICES",
+    "KINDS",
     "low_rank",
     "make",
     "small_problem",
@@ -40,8 +51,17 @@ torch.set_num_threads(THREADS)
 threadpool_limits(THREADS)  # NumPy and SciPy
 
 DEVICES = devices()
-# Completers that stand for all others in the fast tests.
-FAST = {"AIRCompleter", "IALMCompleter", "KNNCompleter", "SVDCompleter"}
+# One for each kind of result. What does not depend on the method is tested on these.
+KINDS = [
+    AIRCompleter,
+    AutoCompleter,
+    BayesianFactorizationCompleter,
+    FactorizationCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    TreesCompleter,
+]
 ROUNDING = 1e-6  # the largest relative tolerance that stands for rounding
 
 
@@ -87,17 +107,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as fast what has no such mark and is not for one of the completers.
-
-    Tests of what a source distribution lacks are skipped there.
-    """
+    """Skip the tests of what a source distribution lacks, if this is one."""
     whole = (Path(__file__).parents[1] / "docs").exists()
-    others = {cls.__name__ for cls in COMPLETERS} - FAST
     for item in items:
-        case = item.name.partition("[")[2]
-        apart = any(map(item.get_closest_marker, ("long", "slow")))
-        if not apart and not any(n in case for n in others):
-            item.add_marker("fast")
         if item.get_closest_marker("repository") and not whole:
             item.add_marker(pytest.mark.skip(reason="reads files of the repository"))
 

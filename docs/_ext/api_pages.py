@@ -8,6 +8,8 @@ import inspect
 from pathlib import Path
 from typing import NamedTuple
 
+from skmc.base import FOR_AUTHORS
+
 PACKAGE = "skmc"
 # The public modules, in the order of the overview. Names that are not in their
 # ``__all__`` are internal.
@@ -23,6 +25,7 @@ PARTS = {
         "skmc.panel",
         "skmc.plot",
         "skmc.persistence",
+        "skmc.exceptions",
         "skmc.distributed",
         "skmc.datasets",
         "skmc.sensing",
@@ -84,6 +87,8 @@ def own_members(cls: type) -> list[tuple[str, str]]:
         for name, member in vars(base).items():
             if name.startswith("_") or name in found:
                 continue
+            if name in FOR_AUTHORS and not cls.__module__.startswith("skmc.base"):
+                continue
             if isinstance(member, property):
                 kind = "autoproperty"
             elif isinstance(member, (staticmethod, classmethod)) or callable(member):
@@ -141,7 +146,8 @@ def overview(listing: dict[Group, list[str]]) -> str:
         if part != current:
             lines += ["", *titled(part, "-")]
             current = part
-        lines += ["", *titled(module, "~"), first_line(loaded), ""]
+        lines += ["", *titled(module, "~"), f".. py:module:: {module}", ""]
+        lines += [first_line(loaded), ""]
         lines += [".. list-table::", "   :widths: 35 65", "   :class: api", ""]
         for name in listed:
             lines += [f"   * - :py:obj:`{name} <{module}.{name}>`"]
@@ -165,6 +171,13 @@ def write(app) -> None:
             path.write_text(text)
 
 
+def without_edit_link(app, pagename, templatename, context, doctree) -> None:
+    """Generated pages have no file in the repository."""
+    if pagename.startswith(("api/", "gallery/")):
+        context["page_source_suffix"] = ""
+
+
 def setup(app):
     app.connect("builder-inited", write)
+    app.connect("html-page-context", without_edit_link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

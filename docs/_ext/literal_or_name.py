@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import pkgutil
 import re
 
 import api_pages
@@ -13,11 +16,31 @@ from sphinx.transforms import SphinxTransform
 def targets() -> dict[str, str]:
     """Maps names, with and without their module, to the documented object."""
     found: dict[str, str] = {}
+    pages: dict[int, str] = {}
     for (_, module), names in api_pages.groups().items():
+        found[module] = module
         for name in names:
-            found.setdefault(name, f"{module}.{name}")
-            found[f"{module}.{name}"] = f"{module}.{name}"
+            page = f"{module}.{name}"
+            pages[id(getattr(importlib.import_module(module), name))] = page
+            found.setdefault(name, page)
+    for _, module in api_pages.groups():  # a name can be in several modules
+        loaded = importlib.import_module(module)
+        for name in loaded.__all__:
+            found[f"{module}.{name}"] = pages[id(getattr(loaded, name))]
     return found
+
+
+def source_of(text: str) -> str | None:
+    """The file of an internal name, such as that of a solver, in the repository."""
+    try:
+        found = pkgutil.resolve_name(text)
+    except (AttributeError, ImportError):
+        return None
+    where = getattr(found, "__module__", getattr(found, "__name__", None))
+    if not where:  # a constant
+        where = text.rpartition(".")[0]
+    path = importlib.util.find_spec(where).origin
+    return "skmc" + path.rpartition("/skmc")[2]
 
 
 def target_of(text: str, known: dict[str, str]) -> str | None:
@@ -25,7 +48,8 @@ def target_of(text: str, known: dict[str, str]) -> str | None:
     if text in known:
         return known[text]
     head, _, last = text.rpartition(".")
-    return f"{known[head]}.{last}" if head in known else None
+    modules = {name for part in api_pages.PARTS.values() for name in part}
+    return f"{known[head]}.{last}" if head in known and head not in modules else None
 
 
 def link_to(target: str, text: str, docname: str) -> nodes.Node:
@@ -39,6 +63,11 @@ def link_to(target: str, text: str, docname: str) -> nodes.Node:
         refwarn=False,
         refdoc=docname,
     )
+
+
+def link_to_source(app, path: str, text: str) -> nodes.Node:
+    url = f"{app.config.repository}/blob/main/{path}"
+    return nodes.reference("", "", nodes.literal("", text), refuri=url)
 
 
 class Code(SphinxTransform):
@@ -64,14 +93,20 @@ class Code(SphinxTransform):
             )
             if target:
                 literal.replace_self(link_to(target, text, self.env.docname))
+            elif re.fullmatch(r"skmc(\.\w+)+", text) and (path := source_of(text)):
+                literal.replace_self(link_to_source(self.app, path, text))
 
 
 def setup(app):
     app.known_names = targets()
+    app.add_config_value("repository", "", "env")
 
     def role(name, rawtext, text, lineno, inliner, options=None, content=()):
         target = re.fullmatch(r"[\w.]+", text) and target_of(text, app.known_names)
         if not target:
+            internal = re.fullmatch(r"skmc(\.\w+)+", text)
+            if internal and (path := source_of(text)):
+                return [link_to_source(app, path, text)], []
             return [nodes.literal(rawtext, text)], []
         docname = inliner.document.settings.env.docname
         return [link_to(target, text, docname)], []

@@ -9,8 +9,8 @@ photo = load_photo("flower").astype(float)[60:140, 80:180]
 hidden = patterns.random(photo, 0.3, random_state=0)
 X = photo.copy()
 X[hidden] = float("nan")
-names = ["means", "KNN", "SVD", "IALM", "NCARL", "AIR", "patch CNN"]
-auto = AutoCompleter(names, max_time=None, random_state=0).fit(X)
+names = ["mean", "knn", "svd", "ialm", "ncarl", "air", "patch-cnn"]
+auto = AutoCompleter(names, random_state=0).fit(X)
 board = auto.leaderboard_[::-1]
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.5), sharey=True, layout="constrained")
 for axis, name in zip(axes, ["error", "weight", "seconds"], strict=True):

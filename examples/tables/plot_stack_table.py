@@ -23,7 +23,7 @@ table = load_diabetes()
 truth, names = table.data / table.data.std(0), table.feature_names
 hidden = patterns.random(truth, 0.3, spare=True, random_state=0)
 X = np.where(hidden, np.nan, truth)
-candidates = ["means", "KNN", "IALM", "Gaussian", "copula", "trees, linear"]
+candidates = ["mean", "knn", "ialm", "gaussian", "copula", "trees-linear"]
 auto = AutoCompleter(candidates, random_state=0).fit(X)
 print(auto.verdict_)
 print(auto.leaderboard_.round(3).to_string(index=False))

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression
 
 from skmc import ChainedCompleter, GaussianCompleter
-from skmc.uncertainty import pool
+from skmc.uncertainty import pool, pooled_fit
 
 # %%
 # A table and a regression
@@ -46,25 +47,15 @@ def regression(table):
 # outcome is a column of the table, too: otherwise the draws would not depend on it, and
 # the coefficients would be too small. Completers without `sample` are drawn by
 # `skmc.uncertainty.MultipleCompletion`.
+#
+# `pooled_fit` fits the regression to each draw and pools the coefficients.
 completer = ChainedCompleter(n_draws=20, random_state=0).fit(table)
-draws = completer.sample(table, 20, random_state=0)
-coefficients, variances = zip(*map(regression, draws), strict=True)
-pooled = pool(coefficients, variances, dof=len(table) - 7)
-low, high = (
-    pooled.estimate + side * t.ppf(0.975, pooled.dof) * pooled.std_error
-    for side in (-1, 1)
-)
-result = pd.DataFrame(
-    {
-        "estimate": pooled.estimate,
-        "std_error": pooled.std_error,
-        "low": low,
-        "high": high,
-        "missing_information": pooled.missing_information,
-    },
-    index=names,
-)
-print(result.round(2))
+draws = [
+    pd.DataFrame(draw, columns=table.columns)
+    for draw in completer.sample(table, 20, random_state=0)
+]
+result = pooled_fit(LinearRegression(), draws, "target").summary().loc[names]
+print(result.drop(columns=["statistic", "fmi"]).round(3))
 
 # %%
 # Other analyses of the same table
@@ -74,7 +65,7 @@ analyses = {
     "nothing missing": regression(truth),
     f"{len(table.dropna())} rows without a gap": regression(table.dropna()),
     "completed once": regression(completer.transform(table)),
-    "multiple imputation": (pooled.estimate, pooled.std_error**2),
+    "multiple imputation": (result["estimate"], result["std_error"] ** 2),
 }
 for name, (_, variance) in analyses.items():
     print(f"{name:>22}: mean standard error {np.sqrt(variance).mean():.3f}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -22,6 +22,8 @@ PATTERNS = {
     "mnar": "more often where they are large",
     "like_missing": "like the missing cells",
 }
+# Options that say how a file is read, None by default.
+READING = "separator", "array", "mask", "missing_color", "mask_threshold", "tolerance"
 METRICS = {
     "nmae": "the mean absolute error over the range of all values",
     "mae": "the mean absolute error",
@@ -77,15 +79,16 @@ def _add_complete(commands: Commands) -> None:
     parser.add_argument(
         "--method",
         type=methods.method,
-        help="a method that 'skmc methods' lists (default: auto, which compares "
+        help="a method that 'skmc methods' or a comparison lists (default: auto, which "
+        "compares "
         "methods on hidden cells; nonlocal for pictures)",
     )
     parser.add_argument(
         "--time-limit",
         type=values.seconds,
         metavar="SECONDS",
-        help="limit the time of the fit; auto compares methods for as long (default: "
-        "60 for auto, none for others)",
+        help="limit the time of the fit, which then ends with the best so far "
+        "(default: none)",
     )
     parser.add_argument(
         "--time",
@@ -137,8 +140,7 @@ def _add_compare(commands: Commands) -> None:
         help="compare methods on hidden cells of a file",
         description=(
             "Hide a fifth of the observed cells, complete them with each method, and "
-            "show the errors. Tables are compared on their numeric columns, "
-            "standardized, and pictures on the mean of their channels."
+            "show the errors. Pictures are compared on the mean of their channels."
         ),
     )
     _add_source(parser)
@@ -187,15 +189,28 @@ def _add_compare(commands: Commands) -> None:
 def _add_plot(commands: Commands) -> None:
     parser = commands.add_parser(
         "plot",
-        help="draw which cells of a table are missing",
-        description="Draw which cells of a table are missing, by row and column.",
+        help="draw which cells of a table are missing, or imputed beside observed "
+        "values",
+        description=(
+            "Draw which cells of a table are missing, by row and column. With "
+            "--completed, draw the imputed values of each column beside the observed "
+            "ones."
+        ),
     )
     _add_source(parser)
     parser.add_argument(
         "target",
         metavar="OUT",
         nargs="?",
-        help="PNG, SVG or PDF file (default: IN's name with -missing.png)",
+        help="PNG, SVG or PDF file (default: IN's name with -missing.png, or with "
+        "-imputed.png)",
+    )
+    parser.add_argument(
+        "--completed",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="the file that 'skmc complete' has made of IN; repeat it for draws",
     )
     _add_force(parser, "overwrite OUT")
 
@@ -205,12 +220,6 @@ def _add_methods(commands: Commands) -> None:
         "methods", help="list the methods, or describe one with its parameters"
     )
     parser.add_argument("name", type=methods.method, nargs="?", metavar="METHOD")
-    parser.add_argument(
-        "--shape",
-        type=methods.shape,
-        metavar="ROWSxCOLUMNS",
-        help="print about how long each method takes for a matrix of this shape",
-    )
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -311,3 +320,18 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--force", action="store_true", help=what)
+
+
+def repeated(options: argparse.Namespace) -> Iterator[str]:
+    """List the options that say how a file is read and fitted, as they were given."""
+    for name in ("index", "categorical"):
+        yield from (f"--{name}={column}" for column in getattr(options, name))
+    for column, levels in options.ordinal:
+        yield f"--ordinal={column}={values.listed(levels)}"
+    yield from (f"--missing={values.listed(words)}" for words in options.missing)
+    usual = {"seed": 0, "device": "auto", "no_header": False, "invert_mask": False}
+    for name in (*READING, *usual):
+        value = getattr(options, name)
+        if value != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            yield option if value is True else f"{option}={value}"

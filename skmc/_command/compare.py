@@ -6,15 +6,14 @@ import argparse
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from skmc._command import files, methods
+from skmc._command.arguments import repeated
 from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.messages import Messages
-from skmc.completers import name_of
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
@@ -29,15 +28,27 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         optional(package, "compare", package)
     if options.html:
         optional("matplotlib", "--html", "Matplotlib")
-    matrix = file.matrix()
+    matrix, table = file.compared()
     from skmc._command.report import Report
-    from skmc.cells import Entries
+    from skmc.cells import Entries, to_cells
     from skmc.model_selection import compare
+    from skmc.tables import missing_cells
 
+    if table is not None and options.metric not in (None, "nmae"):
+        raise UsageError(
+            f"--metric {options.metric}: {options.source} has columns that are not "
+            "numbers, whose error is nmae; leave --metric out, or name the columns of "
+            "numbers that you want to compare by --index of the others"
+        )
     completers = _chosen(matrix, options, messages)
-    cells = Entries.of_matrix(matrix, one_unit=True) if file.one_unit else matrix
+    cells: Any = table
+    if table is None:
+        cells = Entries.of_matrix(matrix, one_unit=True) if file.one_unit else matrix
+    else:
+        completers = {k: _of_table(file, k, one) for k, one in completers.items()}
+    completers = _with_draws(completers, options, messages)
     with messages.progress() as progress:
-        table = compare(
+        found = compare(
             completers,
             cells,
             cv=options.splits,
@@ -47,16 +58,17 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             random_state=options.seed,
             on_fit=partial(progress.count, "fits") if progress else None,
         )
-    report = Report(table, file, matrix, options)
+    seen = ~missing_cells(to_cells(matrix) if table is None else table)
+    report = Report(found, file, matrix if table is None else table, seen, options)
     report.print()
-    for row in table[table["mean"].isna()].itertuples():
+    for row in found[found["mean"].isna()].itertuples():
         messages.warn(f"{row.completer} failed: {row.error}")
-    if table["mean"].isna().all():
+    if found["mean"].isna().all():
         raise CommandError("all methods failed")
-    if hint := _command_of(completers[table["completer"].iloc[0]], options):
+    if hint := _command_of(found["completer"].iloc[0], options):
         messages.note(f"the best one completes the file: {hint}")
     if options.html:
-        page = report.html()
+        page = report.html(completers[found["completer"].iloc[0]])
         files.write(
             options.html,
             lambda path: Path(path).write_text(page, "utf-8"),
@@ -70,17 +82,25 @@ def _chosen(
 ) -> dict[str, Any]:
     """Methods that the user names, or the candidates of "auto"."""
     if options.methods:
-        found = {name: _make(name, options) for name in options.methods}
-        return _with_draws(found, options, messages)
+        return {name: _make(name, options) for name in options.methods}
     from skmc.completers import candidates_for
 
     found = candidates_for(matrix, random_state=options.seed, device=options.device)
-    found = _with_draws(found, options, messages)
     messages.note(
-        f"{len(found)} methods are fitted {options.splits} times each, which takes "
-        f"{options.splits} min at most by estimates; --methods selects fewer"
+        f"{len(found)} methods are fitted {options.splits} times each; --methods "
+        "selects fewer"
     )
     return found
+
+
+def _of_table(file: Any, name: str, method: Any) -> Any:
+    """The method for a table; imputers are the only candidate of a stack."""
+    from skmc import AutoCompleter
+    from skmc.base import BaseCompleter
+
+    if not isinstance(method, BaseCompleter):
+        method = AutoCompleter({name: method}, random_state=file.seed)
+    return file.completer_of(method)
 
 
 def _with_draws(
@@ -97,18 +117,15 @@ def _with_draws(
     return {name: one for name, one in found.items() if name not in without}
 
 
-def _command_of(best: Any, options: argparse.Namespace) -> str | None:
-    """Command that completes a file by a method; imputers have none."""
-    if type(best).__name__ not in methods.METHODS.values():
+def _command_of(name: str, options: argparse.Namespace) -> str | None:
+    """Command that completes the file by a method; scikit-learn's imputer has none."""
+    if name == methods.IMPUTER:
         return None
-    name = name_of(type(best).__name__)
-    usual = _make(name, options).get_params()
-    chosen = {k: v for k, v in best.get_params().items() if repr(v) != repr(usual[k])}
-    own = {k: v for k, v in chosen.items() if k not in ("random_state", "device")}
-    settings = "".join(f" --set {quote(f'{k}={v}')}" for k, v in own.items())
+    given = [*repeated(options)]
     if options.draws is not None:
-        settings += f" --draws {options.draws}"
-    return f"skmc complete {quote(options.source)} OUT --method {name}{settings}"
+        given.append(f"--draws={options.draws}")
+    words = ["skmc", "complete", options.source, "OUT", "--method", name, *given]
+    return " ".join(map(quote, words))
 
 
 def _make(name: str, options: argparse.Namespace) -> Any:

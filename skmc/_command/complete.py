@@ -32,7 +32,8 @@ def run(options: Namespace, messages: Messages) -> None:
     if options.time is None:
         if options.unit is not None:
             raise UsageError("--unit needs --time, the column of times")
-        completer = methods.make(method, settings, options.seed, options.device)
+        made = methods.make(method, settings, options.seed, options.device)
+        completer = file.completer_of(made)
     else:
         completer, method = _over_time(options, settings), options.method or "series"
     if options.draws is not None and not hasattr(completer, "sample"):

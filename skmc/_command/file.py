@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from skmc.base import BaseCompleter
 
 
@@ -28,6 +26,7 @@ class File:
     unit = "cells"
     one_unit = False  # whether all columns have the same unit
     matrix_of = ""  # description of the matrix in a report
+    error = ""  # that of the report, unless it is one of all cells alike
     fitted: Any = None  # the completer
     on_fit: Callable[[int, int], object] | None = None
 
@@ -41,6 +40,18 @@ class File:
         """Warn the user in one line."""
         warnings.warn(text, stacklevel=2)
 
+    def matrix(self) -> np.ndarray:
+        """The matrix of the file, whose missing cells are masked or NaN."""
+        raise NotImplementedError
+
+    def compared(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The matrix that methods complete, and the table if it represents one."""
+        return self.matrix(), None
+
+    def completer_of(self, completer: Any) -> Any:
+        """Make the completer of this kind of file from one of matrices."""
+        return completer
+
     def check_target(self, path: str) -> None:
         """Check that the target format can hold the content of this file."""
 
@@ -48,7 +59,7 @@ class File:
         """Print time and memory for a large file."""
         return None
 
-    def completions(self, given: ArrayLike) -> Sequence[np.ndarray]:
+    def completions(self, given: Any) -> Sequence[np.ndarray]:
         """Fit the completer; return the completed matrix, or the draws."""
         if self.n_draws is None:
             return [self.fitted.fit_transform(given)]
@@ -57,25 +68,26 @@ class File:
     def choose(self, k: int) -> None:
         """Choose the completion to write, of those that `complete` has found."""
 
-    def bounds_of(
-        self, given: ArrayLike, completed: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def bounds_of(self, given: Any) -> Sequence[Any]:
         """Intervals around completed cells, calibrated on held-out cells.
 
         Completers that know their errors on held-out cells provide them; others are
         fitted 20 more times, see `skmc.uncertainty.MultipleCompletion`.
         """
         if hasattr(self.fitted, "predict_interval"):
-            low, high = self.fitted.predict_interval(given, self.level)
-        else:
-            from skmc.uncertainty import MultipleCompletion
+            return self.fitted.predict_interval(given, self.level)
+        from skmc.uncertainty import MultipleCompletion
 
-            seed = self.fitted.get_params().get("random_state")
-            many = MultipleCompletion(self.fitted, random_state=seed).fit(given)
-            low, high = many.interval(self.level)
-        # The mean of several fits differs from the value of one.
-        return np.minimum(low, completed), np.maximum(high, completed)
+        seed = self.fitted.get_params().get("random_state")
+        many = MultipleCompletion(self.fitted, random_state=seed).fit(given)
+        return many.interval(self.level)
 
     def notes(self) -> list[str]:
         """Notes for the reader of a completed file."""
         return []
+
+
+def around(ends: Sequence[Any], completed: Any) -> list[np.ndarray]:
+    """Intervals that contain the completion; the mean of several fits is another."""
+    low, high, value = (np.asarray(x, float) for x in (*ends, completed))
+    return [np.minimum(low, value), np.maximum(high, value)]

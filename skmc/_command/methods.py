@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import re
 import shutil
 import sys
 import textwrap
@@ -18,7 +19,6 @@ from skmc.completers import COMPLETERS, methods, name_of, title_of
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
 
-OBSERVED_SHARE = 0.8  # of the cells, in estimates of time
 
 # scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
@@ -29,7 +29,17 @@ METHODS = dict(sorted((name_of(title), title) for title in methods()))
 
 
 def class_of(name: str) -> type[BaseCompleter]:
-    return getattr(skmc, METHODS[name])
+    return getattr(skmc, METHODS[name]) if name in METHODS else type(_variant(name))
+
+
+def _variant(name: str) -> BaseCompleter:
+    """Make a candidate of "auto", such as copula or chained-trees."""
+    from skmc import AutoCompleter
+    from skmc.base import BaseCompleter
+    from skmc.completers.auto import all_candidates
+
+    estimator = all_candidates()[name]
+    return estimator if isinstance(estimator, BaseCompleter) else AutoCompleter([name])
 
 
 def refuse_draws(names: str, option: str) -> NoReturn:
@@ -41,10 +51,14 @@ def refuse_draws(names: str, option: str) -> NoReturn:
 
 
 def method(text: str) -> str:
-    """Find the method that ``text`` names; class names are accepted, too."""
+    """Find the method that ``text`` names: a class, or a candidate of "auto"."""
     try:
         return name_of(title_of(text))
     except ValueError as error:
+        from skmc.completers.auto import all_candidates
+
+        if text in all_candidates():
+            return text
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
@@ -70,7 +84,7 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     """Make a completer and check its hyper-parameters."""
     from skmc.linalg import resolve_device
 
-    completer = class_of(name)()
+    completer = class_of(name)() if name in METHODS else _variant(name)
     known = completer.get_params()
     if "max_time" in settings and "max_time" not in known:
         raise UsageError(
@@ -99,59 +113,28 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     return completer
 
 
-def shape(text: str) -> tuple[int, int]:
-    """Parse ``ROWSxCOLUMNS``."""
-    rows, _, cols = text.lower().replace(" ", "").partition("x")
-    if not (rows.isdigit() and cols.isdigit() and int(rows) and int(cols)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not ROWSxCOLUMNS, as in 1000x20")
-    return int(rows), int(cols)
+def as_text(docstring: str) -> str:
+    """Leave out displayed formulas and the marks of reStructuredText.
 
-
-def print_times(names: list[str], n_rows: int, n_cols: int) -> None:
-    """Print the times of fits of a matrix of this shape, the shortest first."""
-    from skmc.completers import Size
-
-    size = Size(n_rows, n_cols, int(OBSERVED_SHARE * n_rows * n_cols))
-    costs = {name: getattr(class_of(name), "cost", None) for name in names}
-    times = {name: cost(size) for name, cost in costs.items() if cost}
-    wide = max(map(len, names))
-    for name in sorted(times, key=lambda name: times[name]):
-        print(f"{name:{wide}}  {duration(times[name])}")
-    for name in names:
-        if name not in times:
-            limited = "1 min at most (--time-limit)" if name == "auto" else "unknown"
-            print(f"{name:{wide}}  {limited}")
-
-
-def duration(seconds: float) -> str:
-    """Describe a duration to one digit.
-
-    >>> [duration(s) for s in (0.02, 3.4, 58, 8000, 1e6, 1e9)]
-    ['less than 1 s', '3 s', '1 min', '2 h', '10 days', 'years']
+    >>> as_text("Rows of `X` have the mean :math:`x_{i}`, see ``fit``.")
+    'Rows of X have the mean x_i, see fit.'
     """
-    if seconds < 1:
-        return "less than 1 s"
-    for unit, length, most in (
-        ("s", 1, 60),
-        ("min", 60, 60),
-        ("h", 3600, 48),
-        ("days", 86400, 365),
-    ):
-        rounded = float(f"{seconds / length:.1g}")
-        if rounded < most:
-            return f"{rounded:.0f} {unit}"
-    return "years"
+    block = r"^( *)\.\. math::.*?(?=^\1\S|\Z)"
+    hint = r"\1    (formula, see the documentation)\n\n"
+    shown = re.sub(block, hint, docstring, flags=re.M | re.S)
+    shown = re.sub(":math:" + r"`([^`]*)`", lambda m: _plain(m[1]), shown)
+    return re.sub(r"`+([^`]+)`+", r"\1", shown)
+
+
+def _plain(latex: str) -> str:
+    return re.sub(r"[\\{}]", "", latex)
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
-    """Print the list of methods, their times, or the documentation of one."""
-    if options.shape:
-        print_times([options.name] if options.name else [*METHODS], *options.shape)
-        messages.note("rough times of one thread; a fifth of the cells is missing")
-        return
+    """Print the list of methods, or the documentation of one."""
     if options.name:
         cls = class_of(options.name)
-        print(f"{cls.__name__}\n\n{inspect.getdoc(cls)}")
+        print(f"{cls.__name__}\n\n{as_text(inspect.getdoc(cls) or '')}")
         return
     wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.file import File
+from skmc._command.file import File, around
 from skmc._command.tables import whole
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class NPZFile(File):
             completed = self.completions(self.matrix())
             self.found = [self._filled(array, c[self.missing]) for c in completed]
             if self.level is not None:
-                ends = self.bounds_of(self.matrix(), completed[0])
+                ends = around(self.bounds_of(self.matrix()), completed[0])
                 self.arrays |= dict(zip(names, ends, strict=True))
         return int(self.missing.sum())
 

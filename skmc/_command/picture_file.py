@@ -188,10 +188,9 @@ def _above(
     found = np.unique(values)
     if threshold is None and len(found) > 2:
         raise CommandError(
-            f"{path} has {len(found)} different values between {found[0]:g} and "
-            f"{found[-1]:g} of {mask.largest:g}, and a mask has two; if it is a mask "
-            "with soft edges, pass --mask-threshold 127, which counts brighter pixels "
-            "as white"
+            f"{path} is not black and white: it has {len(found)} gray levels, from "
+            f"{found[0]:g} to {found[-1]:g} of {mask.largest:g}. For a mask with soft "
+            "edges, pass --mask-threshold 127, which counts brighter pixels as white"
         )
     share = 0.5 if threshold is None else threshold / 255
     return values > share * mask.largest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import math
 import sys
@@ -14,11 +15,11 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 import skmc
 from skmc._command.arguments import METRICS, PATTERNS
 from skmc._command.file import File
-from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ COLUMNS = ("± std. error", "p", "seconds", "MiB", "warnings")
 class Report:
     """The table of `skmc.model_selection.compare` and its settings."""
 
-    def __init__(self, table: Any, file: File, matrix: np.ndarray, options: Namespace):
+    def __init__(
+        self, table: Any, file: File, cells: Any, seen: np.ndarray, options: Namespace
+    ):
         self.table, self.options = table, options
-        cells = to_cells(matrix)
-        n_seen = int((~np.isnan(cells)).sum())
+        self.cells, self.seen, self.one_unit = cells, seen, file.one_unit
+        self.names = [c.name for c in getattr(file, "columns", ()) if c.numeric]
         self.metric = options.metric or "nmae"
-        error = f"error is {METRICS[self.metric]}"
+        error = f"error is {file.error or METRICS[self.metric]}"
         if options.draws is not None:
             self.metric = "crps"
             error = (
@@ -45,10 +48,11 @@ class Report:
             )
         self.head = ("method", self.metric, *COLUMNS)
         self.title = f"Which method completes {options.source} best?"
+        shape = "{} x {}".format(*seen.shape)
         self.text = (
-            f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
-            f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
-            f"(seed {options.seed}), and completed from the others.{file.matrix_of} "
+            f"{shape} cells, {seen.sum()} of them observed. A fifth was hidden "
+            f"{PATTERNS[options.pattern]}, {options.splits} times (seed "
+            f"{options.seed}), and completed from the others.{file.matrix_of} "
             f"The {error}; lower is better. A method with p "
             f"below {SIGNIFICANCE_LEVEL} is significantly worse than the best."
         )
@@ -101,8 +105,8 @@ class Report:
                 names.setdefault(text, []).append(row.completer)
         return [f"{', '.join(who)} warned: {text}" for text, who in names.items()]
 
-    def html(self) -> str:
-        """The report as one self-contained page."""
+    def html(self, best: Any) -> str:
+        """The report as one self-contained page; the best method completes the file."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
@@ -117,7 +121,7 @@ class Report:
         figures = "\n".join(
             f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
             f'src="data:image/png;base64,{picture}">'
-            for title, picture in self._figures()
+            for title, picture in self._figures(best)
         )
         page = files("skmc._command").joinpath("report.html").read_text("utf-8")
         return Template(page).substitute(
@@ -130,7 +134,7 @@ class Report:
             version=skmc.__version__,
         )
 
-    def _figures(self) -> Iterator[tuple[str, str]]:
+    def _figures(self, best: Any) -> Iterator[tuple[str, str]]:
         import matplotlib
 
         matplotlib.use("Agg")
@@ -143,6 +147,19 @@ class Report:
             _encoded(display.figure_),
         )
         yield f"{self.metric} and time", _encoded(_scatter(good, self.metric))
+        if not (self.one_unit or self.seen.all()):
+            from skmc.plot import DistributionDisplay
+
+            pandas = importlib.import_module("pandas")
+            before, after = self.cells, clone(best).fit_transform(self.cells)
+            if isinstance(before, np.ndarray):
+                names = self.names or None
+                before, after = (
+                    pandas.DataFrame(x, columns=names) for x in (before, after)
+                )
+            shown = DistributionDisplay.from_completion(before, after)
+            title = f"Imputed and observed values: {good['completer'].iloc[0]}"
+            yield title, _encoded(shown.figure_)
 
 
 def _number(value: float, form: str) -> str:

@@ -14,14 +14,17 @@ import numpy as np
 
 from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.file import File
+from skmc._command.file import File, around
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from skmc import SeriesCompleter
-    from skmc.tables import Table
+    from skmc import MixedCompleter, SeriesCompleter
+    from skmc.tables import Source, Table
 
+# Beginnings of warnings about what the file tells in its own terms.
+TOLD = "Rows? .* of X ha|Columns that cannot|X looks like ratings|Some cells may mark"
+OF_TABLE = "1 for a wrong category, otherwise a share of the range of its column"
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 
 
@@ -54,7 +57,7 @@ class TableFile(File, ABC):
     options: ClassVar[tuple[str, ...]] = (
         *("index", "categorical", "ordinal", "draws", "intervals", "time"),
     )
-    matrix_of = " Only numeric columns are compared, standardized."
+    matrix_of = " Columns are standardized."
     columns: list[FileColumn]
     one_column = ""  # remedy for a file with one column
     mark_as_missing = "empty such cells"
@@ -166,6 +169,8 @@ class TableFile(File, ABC):
 
     def complete(self, completer: Any) -> int:
         """Fill the missing cells that can be inferred, and count them."""
+        from skmc.tables import missing_cells
+
         if all(c.empty for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
@@ -173,35 +178,19 @@ class TableFile(File, ABC):
         self.warn_of_doubts()
         if self.time is not None:
             return self.complete_series(self.time, self.units, completer)
-        used = [
-            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
-        ]
-        columns = [self.columns[k] for k in used]
         kept = [c for c in self.columns if c.kind == "kept" and not c.empty]
         self.found["left unchanged"] = [repr(c.name) for c in kept]
-        if not any(None in column.values for column in columns):
+        cells = self.objects()
+        if not missing_cells(cells).any():
             return 0
-        cells = np.empty((len(columns[0].values), len(used)), object)
-        for place, column in enumerate(columns):
-            cells[:, place] = column.values
-        from skmc.tables import Table
-
-        table = Table.of(
-            cells,
-            categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
-            ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
-            min_value=getattr(completer, "min_value", None),
-            max_value=getattr(completer, "max_value", None),
-        )
-        self._tell_of(columns, table)
-        numbers, missing = table.read(cells)
-        if not missing.any():
+        source = self.source_of(completer, cells)
+        if not source.missing.any():
             return 0
+        self.fitted = completer
         if self.level is not None:
-            self.check_names(used[p] for p in np.flatnonzero(missing.any(0)))
-        self.fitted = table.completer_of(completer)
-        given = table.encode(numbers)
-        empty = np.isnan(given).all(1)
+            gone = np.flatnonzero(source.missing.any(0))
+            self.check_names(self.used[p] for p in gone)
+        empty = np.isnan(source.matrix).all(1)
         if empty.any() and len(self.columns) > 1:
             places = f"row {empty.argmax() + 1} has"
             if empty.sum() > 1:
@@ -213,15 +202,60 @@ class TableFile(File, ABC):
                 "frequent values fill such rows"
             )
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
-            matrices = self.completions(given)
-        for matrix in matrices:
-            completed = table.write(cells, table.decode(matrix), missing)
-            self.drawn.append(self.filled(used, completed, missing))
-        if self.level is not None:
-            bounds = self.bounds_of(given, matrices[0])
-            self.keep_bounds(used, [table.numbers(end) for end in bounds], missing)
-        return int(missing.sum())
+            warnings.filterwarnings("ignore", TOLD, UserWarning)
+            tables = self.completions(cells)
+            for table in tables:
+                self.drawn.append(self.filled(self.used, table, source.missing))
+            if self.level is not None:
+                numbers = source.missing & source.table.numeric
+                found = [np.asarray(end)[numbers] for end in self.bounds_of(cells)]
+                ends = np.full((2, *cells.shape), np.nan)
+                ends[:, numbers] = around(found, tables[0][numbers])
+                self.keep_bounds(self.used, ends, numbers)
+        self.fitted = completer.completer_
+        return int(source.missing.sum())
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of the columns that may be completed."""
+        return [
+            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
+        ]
+
+    def objects(self) -> np.ndarray:
+        """The columns that may be completed, as objects; None where missing."""
+        columns = [self.columns[k] for k in self.used]
+        cells = np.empty((len(self.columns[0].values), len(columns)), object)
+        for place, column in enumerate(columns):
+            cells[:, place] = column.values
+        return cells
+
+    def completer_of(self, completer: Any) -> MixedCompleter:
+        """Make the completer of the table from one of matrices."""
+        from skmc import MixedCompleter
+
+        columns = [self.columns[k] for k in self.used]
+        bounds = {
+            name: value
+            for name in ("min_value", "max_value")
+            if (value := getattr(completer, name, None)) is not None
+        }
+        completer.set_params(**dict.fromkeys(bounds))
+        return MixedCompleter(
+            completer,
+            categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
+            ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
+            random_state=self.seed,
+            **bounds,
+        )
+
+    def source_of(self, completer: MixedCompleter, cells: np.ndarray) -> Source:
+        """Read the table as the completer does, and tell what it finds."""
+        from skmc.tables import source_of
+
+        source = source_of(cells, completer)
+        self._tell_of([self.columns[k] for k in self.used], source.table)
+        return source
 
     def filled(
         self, used: Sequence[int], completed: np.ndarray, missing: np.ndarray
@@ -235,13 +269,12 @@ class TableFile(File, ABC):
         return found
 
     def keep_bounds(
-        self, used: Sequence[int], bounds: Sequence[np.ndarray], missing: np.ndarray
+        self, used: Sequence[int], bounds: Any, missing: np.ndarray
     ) -> None:
         """Keep the ends of the intervals of missing numbers."""
         ends = np.array(bounds, object)
-        unknown = ~missing | np.isnan(bounds)
-        ends[unknown] = None
-        for place in np.flatnonzero(~unknown.all((0, 1))).tolist():
+        ends[:, ~missing] = None
+        for place in np.flatnonzero(missing.any(0)).tolist():
             self.bounds[used[place]] = tuple(ends[:, :, place].tolist())
 
     def choose(self, k: int) -> None:
@@ -285,17 +318,23 @@ class TableFile(File, ABC):
                 f"as categories, --index {quote(first)} silences this warning"
             )
 
-    def matrix(self) -> np.ndarray:
-        """Numeric columns, standardized; NaN where missing."""
-        numeric = [c.values for c in self.columns if c.numeric]
-        if not numeric:
-            raise CommandError(
-                f"{self.path} has no numeric column to compare methods on"
-            )
+    def compared(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The matrix that methods complete, and the table unless it has only numbers.
+
+        Numbers are standardized; NaN where a cell is missing.
+        """
+        from skmc import MeanCompleter
+
         self.warn_of_doubts()
-        X = np.array(numeric, dtype=float).T
+        cells = self.objects()
+        source = self.source_of(self.completer_of(MeanCompleter()), cells)
+        if not source.table.only_numbers:
+            self.matrix_of, self.error = "", OF_TABLE
+            return source.matrix, cells
+        X = source.numbers[:, source.table.numeric]
         deviation = np.nanstd(X, axis=0)
-        return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+        X = (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+        return X, None
 
     def warn_of_doubts(self) -> None:
         """Warn about cells that may be marks of missing ones."""

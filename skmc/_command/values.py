@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import math
 from collections.abc import Callable
 
@@ -28,6 +29,13 @@ share = _number(float, 0, 1, "between 0 and 1")
 
 def words(text: str) -> list[str]:
     return [word.strip() for word in next(csv.reader([text], skipinitialspace=True))]
+
+
+def listed(items: list[str]) -> str:
+    """The inverse of `words`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(items)
+    return text.getvalue()
 
 
 def levels(text: str) -> tuple[str, list[str]]:

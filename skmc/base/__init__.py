@@ -8,7 +8,12 @@ from skmc.base.bounds import (
     position_of,
 )
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
-from skmc.base.estimator import CompleterTags, Estimator, FitSummary
+from skmc.base.estimator import (
+    FOR_AUTHORS,
+    CompleterTags,
+    Estimator,
+    FitSummary,
+)
 from skmc.base.explanation import (
     BOUNDS,
     NO_POSITION,

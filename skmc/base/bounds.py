@@ -40,8 +40,7 @@ class TakesBounds(BaseCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -53,15 +52,14 @@ class TakesBounds(BaseCompleter):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
-        if given.source is None:
-            self._bounds_of(given.statistics.shape[1])  # raises an error
+        self._bounds_of(given.statistics.shape[1])  # raises an error
         return given
 
     def _bounds_of(self, n_cols: int) -> LikeObserved | None:
         names = getattr(self, "feature_names_in_", ())
         low, high = bounds_of(self.min_value, self.max_value, names, n_cols)
         if np.isnan(low).all() and np.isnan(high).all():
-            return super()._bounds_of(n_cols)
+            return None
         return LikeObserved.within(low, high)
 
 

@@ -32,9 +32,9 @@ from skmc.base.reading import (
     read_weights,
 )
 from skmc.base.reporting import (
+    check_picture,
     warn_of_empty_columns,
     warn_of_empty_rows,
-    warn_of_units,
     warn_user,
 )
 from skmc.base.side_information import read_known, sides_of
@@ -52,6 +52,7 @@ from skmc.cells import (
     Container,
     Entries,
     Given,
+    Layout,
     LikeObserved,
     Observed,
     Priors,
@@ -60,6 +61,7 @@ from skmc.cells import (
     check_positions,
     frame_of_layer,
     is_anndata,
+    layout_of,
     sparse_cells,
     to_cells,
 )
@@ -135,6 +137,12 @@ def validated(fit: Fit) -> Fit:
     return cast(Fit, wrapper)
 
 
+MUST_DEFINE = {
+    "_make_solver": "a skmc.solvers.Solver",
+    "_fit_cells": "a skmc.base.Outcome",
+}
+
+
 class BaseCompleter(Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
@@ -153,8 +161,7 @@ class BaseCompleter(Estimator):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -177,9 +184,6 @@ class BaseCompleter(Estimator):
     _shape: tuple[int, int] = field(init=False)
     _like = cast("LikeObserved | None", None)  # restricts the values of missing cells
     _bounds = cast("LikeObserved | None", None)  # the bounds that the user has set
-    # Bounds of the columns of a matrix that represents a table.
-    _table_bounds = cast("LikeObserved | None", None)
-    _first_columns = cast("np.ndarray | None", None)  # set for a matrix of a table
 
     _: KW_ONLY
     missing_values: float = np.nan
@@ -209,6 +213,11 @@ class BaseCompleter(Estimator):
                 "skmc.base.CompleterTags(recovers=0.1) in its body, with the largest "
                 "relative error that it may have on a small matrix of rank 2."
             )
+        for name, what in MUST_DEFINE.items():
+            if getattr(getattr(class_, name, None), "__isabstractmethod__", False):
+                raise TypeError(
+                    f"{class_.__name__} must define {name}, which returns {what}."
+                )
         super()._validate_params()
         for name, value in self.get_params(deep=False).items():
             allowed = self._parameter_constraints.get(name, [])
@@ -249,24 +258,12 @@ class BaseCompleter(Estimator):
         Only scikit-learn's callbacks use ``y``.
         """
 
-    def _first_of_cells(self, n_cols: int) -> np.ndarray:
-        """For each column, the first one that represents the same cell of a table.
-
-        Several columns represent a category. They are missing together, so none of
-        them can be told from the others.
-        """
-        first = self._first_columns
-        if first is None or len(first) != n_cols:
-            return np.arange(n_cols)
-        return first
-
     def _bounds_of(self, n_cols: int) -> LikeObserved | None:
         """Bounds of the completed cells of each column, in which draws are truncated.
 
-        Those of a matrix that represents a table were set with it.
+        Those of a matrix that represents a table replace them.
         """
-        bounds = self._table_bounds
-        return bounds if bounds is not None and len(bounds.low) == n_cols else None
+        return None
 
     @validated
     def fit(self, X: Container, y: object = None) -> Self:
@@ -301,6 +298,11 @@ class BaseCompleter(Estimator):
                 self._warn_of_empty(given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
+            if not isinstance(outcome, Outcome):
+                raise TypeError(
+                    f"{type(self).__name__}._fit_cells must return a "
+                    f"skmc.base.Outcome, got {type(outcome).__name__}."
+                )
         except Exception as error:
             # A failed fit changes nothing; only callbacks, torn down later, are kept.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
@@ -309,7 +311,7 @@ class BaseCompleter(Estimator):
             if _needs_memory(error):
                 raise _out_of_memory(self) from error
             raise
-        self._set_fitted(given.statistics, outcome)
+        self._set_fitted(given.statistics, outcome, given.layout)
         self._seconds = time.perf_counter() - start
         if "_reads" in vars(self):
             self._reads.append(given)
@@ -348,16 +350,19 @@ class BaseCompleter(Estimator):
             return self.transform(X)
         given = reads[-1]
         values = self._values_of_fit(given, not self.keep_observed)
-        return self._answer(given.source, given.matrix, values)
+        return self._answer(given.matrix, values)
 
-    def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
+    def _set_fitted(
+        self, statistics: Priors, outcome: Outcome, layout: Layout | None = None
+    ) -> None:
         """Set the fitted attributes; this happens nowhere else."""
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
         common = self._common_attributes(statistics)
         found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
         if "_bounds" not in found:
-            found["_bounds"] = found["_like"] = self._bounds_of(statistics.shape[1])
+            bounds = layout.bounds if layout else self._bounds_of(statistics.shape[1])
+            found["_bounds"] = found["_like"] = bounds
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
@@ -424,12 +429,9 @@ class BaseCompleter(Estimator):
         if is_lazy(X):
             later: np.ndarray = lazy_transform(self, X)
             return later
-        cells, source = self._read_rows(X, reset=False)
-        if not self._fitted.knows_empty_rows(cells):
-            empty = ~self._priors.informative(cells).any(1)
-            warn_of_empty_rows(np.flatnonzero(empty))
+        cells = self._read(X, reset=False)
         values = self._model_values(cells, not self.keep_observed)
-        return self._answer(source, cells, values)
+        return self._answer(cells, values)
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         """Read all arguments of ``fit``, once."""
@@ -447,7 +449,7 @@ class BaseCompleter(Estimator):
         if weight is None and isinstance(X, Entries):
             weight = self._own_weights(X)
         if SparseObserved not in self.accepts:
-            matrix, source = self._read_rows(X, reset=True, sample_weight=row_weights)
+            matrix = self._read(X, reset=True)
             weights = None
             if weight is not None:
                 rows, cols = np.nonzero(~np.isnan(matrix))
@@ -462,7 +464,7 @@ class BaseCompleter(Estimator):
                 weights,
                 row_weights,
                 one_unit=one_unit,
-                source=source,
+                layout=layout_of(X),
                 known=known,
             )
         else:
@@ -471,14 +473,14 @@ class BaseCompleter(Estimator):
             if weight is not None:
                 rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
                 weights = read_weights(weight, X, rows, cols, shape)
-            given = Given.of_entries(entries, weights, one_unit=one_unit)
+            given = Given.of_entries(
+                entries, weights, one_unit=one_unit, layout=layout_of(X)
+            )
             if known:
                 given = sides_of(given, known)
         scaled = getattr(self, "scaling", None) == "columns"
         if self.completer_tags.pictures and not (scaled or _says_one_unit(X)):
-            warn_of_units(
-                self, given.data, "standardize them first, or use MixedCompleter"
-            )
+            check_picture(self, given.data)
         if ids is None:
             return given
         return replace(given, statistics=replace(given.statistics, ids=ids))
@@ -487,14 +489,6 @@ class BaseCompleter(Estimator):
         """Whether all cells have the same unit, as the container or this class says."""
         said = getattr(self, "scaling", None) == "global"
         return said or self.completer_tags.pictures or _says_one_unit(X)
-
-    def _read_rows(
-        self, X: Container, *, reset: bool, sample_weight: ArrayLike | None = None
-    ) -> tuple[np.ndarray, Any]:
-        """Read the cells of rows, and their table if there is one."""
-        if isinstance(X, Entries) and X.ids is not None and not reset:
-            X = in_order_of_fit(X, self._priors)
-        return read_matrix(self, X, self.missing_values, reset=reset), None
 
     def _own_weights(self, X: Entries) -> np.ndarray | None:
         if X.weights is not None and "cell_weight" not in self.takes():
@@ -570,19 +564,17 @@ class BaseCompleter(Estimator):
 
     def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
-        return self._read_rows(X, reset=reset)[0]
+        if isinstance(X, Entries) and X.ids is not None and not reset:
+            X = in_order_of_fit(X, self._priors)
+        return read_matrix(self, X, self.missing_values, reset=reset)
 
-    def _written(self, source: Any, completed: np.ndarray) -> Any:
-        """Return a completion in the container of the result."""
-        return completed
-
-    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
+    def _answer(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Make the result of rows from the model's values."""
         completed = self._completed(cells, values)
         if self.add_indicator:
             flags = self.indicator_.transform(cells)
             completed = np.hstack([completed, flags.astype(completed.dtype)])
-        return self._written(source, completed)
+        return completed
 
     def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
         with threads_for_rows(cells):

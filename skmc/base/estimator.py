@@ -7,7 +7,7 @@ import html
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Number
+from numbers import Number, Real
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -160,6 +160,15 @@ class FitSummary:
         return _FitHTML(self._fit_summary(), table)
 
 
+# What authors of methods define or call. `dir` and the pages of completers omit it.
+FOR_AUTHORS = frozenset(
+    [
+        *("accepts", "batch_accept", "batch_key", "batch_memory", "batch_prepare"),
+        *("batch_run", "chosen", "completer_tags", "cost", "stacked", "takes"),
+    ]
+)
+
+
 @dataclass(frozen=True)
 class CompleterTags:
     """Properties of a completer that the common tests verify.
@@ -258,6 +267,13 @@ class Estimator(
                 f"{given!r}, which always marks missing cells, as NaN does; leave it "
                 "out."
             )
+        of_numbers = self._parameter_constraints.get("missing_values") == [Real]
+        if of_numbers and any(isinstance(x, str) for x in np.ravel(given).tolist()):
+            raise InvalidParameterError(
+                f"The 'missing_values' parameter of {type(self).__name__} must be a "
+                f"number, got {given!r}. MixedCompleter reads texts as missing: "
+                f"MixedCompleter(..., missing_values={given!r})."
+            )
         super()._validate_params()
 
     def _with_flags(self, names: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -276,7 +292,7 @@ class Estimator(
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
         # be computed at each access.
-        return list(object.__dir__(self))
+        return sorted({*object.__dir__(self)} - FOR_AUTHORS)
 
     def __dask_tokenize__(self) -> Any:
         # Dask distinguishes dataclasses by their fields, which a fit does not change.

@@ -220,7 +220,7 @@ class Explains(BaseCompleter):
         """
         check_is_fitted(self)
         check_in_memory(X)
-        cells, _ = self._read_rows(X, reset=False)
+        cells = self._read(X, reset=False)
         ids = self._priors.ids
         i = row_of(X, row, len(cells), None if ids is None else ids[0])
         j = column_of(column, self._column_names(), cells.shape[1])

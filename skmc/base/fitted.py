@@ -128,20 +128,6 @@ class Fitted(ABC):
         values: np.ndarray = self.whole()[rows, cols]
         return values
 
-    def knows_empty_rows(self, cells: np.ndarray) -> bool:
-        """Whether rows without an observed cell have predictions other than means.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-
-        Returns
-        -------
-        bool
-        """
-        return self.statistics.informed_rows
-
 
 @dataclass(eq=False)
 class Completion(Fitted):
@@ -212,9 +198,6 @@ class Completion(Fitted):
         fitted = self.index.cells
         same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
         return same and np.array_equal(cells, fitted, equal_nan=True)
-
-    def knows_empty_rows(self, cells: np.ndarray) -> bool:
-        return self.statistics.informed_rows or self.is_whole(cells)
 
 
 @dataclass(eq=False)

@@ -77,8 +77,7 @@ class IterativeCompleter(BaseCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -123,16 +122,17 @@ class IterativeCompleter(BaseCompleter):
             seed = seed_of(self.random_state)
             given = self._scaled(given)
             last, train = None, given.data
+            first = None if given.layout is None else given.first_columns
             rules: list[HeldOut] = []
             if getattr(self, "warm_start", False):
                 last = self._last_fit(given)
             if getattr(self, "early_stopping", False):
-                train, rules = self._hold_out(train, [seed])
+                train, rules = self._hold_out(train, [seed], first)
             rng = Randomness.of([seed], dtype=train.dtype)
             attributes = partial(self._fitted_attributes, given, {})
             hooks = CallbackHooks(self, given.read, y, attributes)
             hooks.begin()
-            choice = self._chosen(train, seed, rng)
+            choice = self._chosen(train, seed, rng, first, given.known)
             solution = None
             if not choice.interrupted:
                 params = self._params(choice.params, choice.start, last, given.known)
@@ -143,7 +143,7 @@ class IterativeCompleter(BaseCompleter):
                     solution = solve(
                         solver,
                         train,
-                        max_iter=self.max_iter,
+                        max_iter=choice.params.get("max_iter", self.max_iter),
                         tol=self.tol,
                         stop=[*rules, hooks],
                         check_every=self.check_every,
@@ -174,15 +174,26 @@ class IterativeCompleter(BaseCompleter):
         """Improve the solution after the loop, with all cells; by default, as it is."""
         return solution
 
-    def _chosen(self, data: Cells, seed: int, rng: Randomness) -> Choice:
+    def _chosen(
+        self,
+        data: Cells,
+        seed: int,
+        rng: Randomness,
+        first: np.ndarray | None,
+        known: Mapping[str, Any],
+    ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
-        # Columns that represent one cell of a table are held out together.
-        held_out = HELD_OUT_SHARE, seed, self._drawn, self._first_columns
+
+        def draw(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+            return _together(self._drawn(cells, share, seed), first)
+
+        held_out = HELD_OUT_SHARE, seed, draw, first
         trials = Trials(
             lambda: self._for_trials(data).split(*held_out),
             rng,
             self.tol,
             self.check_every,
+            known,
         )
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)
@@ -202,14 +213,15 @@ class IterativeCompleter(BaseCompleter):
         return self._fitted
 
     def _hold_out(
-        self, data: Observed, seeds: Sequence[int]
+        self, data: Observed, seeds: Sequence[int], first: np.ndarray | None = None
     ) -> tuple[Any, list[HeldOut]]:
         """Hold out cells for early stopping."""
         cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
         matrices = cells if data.batch_shape else [cells]
         share = self.validation_fraction
         pairs = zip(matrices, seeds, strict=True)
-        hidden = np.stack([self._drawn(c, share, seed) for c, seed in pairs])
+        drawn = np.stack([self._drawn(c, share, seed) for c, seed in pairs])
+        hidden = _together(drawn, first)
         if not hidden.any():  # too few cells to hold any out
             return data, []
         if not hidden.any((1, 2)).all():
@@ -263,9 +275,7 @@ class IterativeCompleter(BaseCompleter):
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         """Draw the share of the observed cells to hold out."""
-        hidden = patterns.random(cells, share, spare=True, random_state=seed)
-        # Columns that represent one cell of a table are held out together.
-        return hidden[:, self._first_of_cells(cells.shape[1])]
+        return patterns.random(cells, share, spare=True, random_state=seed)
 
     def _for_trials(self, data: Any) -> Cells:
         """Return the cells for trials, of which some are held out."""
@@ -332,7 +342,7 @@ class IterativeCompleter(BaseCompleter):
             lower = f" lower {' and '.join(names)}," if names else ""
             steps = f" or {step}" if step else ""
             return (
-                f"has a relative error of {misfit:.2f} on the observed cells after "
+                f"has a relative error above {POOR:g} on the observed cells after "
                 f"{int(solution.n_iter)} iterations. Raise max_iter{steps},{lower} or "
                 "let scaling standardize the data."
             )
@@ -470,7 +480,7 @@ class IterativeCompleter(BaseCompleter):
         """
         chosen = self._without_trials(prepared.data)
         outcome = self._outcome(prepared, chosen, solution)
-        self._set_fitted(prepared.statistics, outcome)
+        self._set_fitted(prepared.statistics, outcome, prepared.layout)
         return outcome.advice
 
     def batch_memory(self, X: Container) -> int:
@@ -502,6 +512,11 @@ class IterativeCompleter(BaseCompleter):
     def _without_trials(self, data: Cells) -> dict[str, Any]:
         """Return the choices of a completer in a batch, if it needs no trials."""
         return self._choose(data, Trials(_nothing_to_try, Randomness.of([]))).params
+
+
+def _together(hidden: np.ndarray, first: np.ndarray | None) -> np.ndarray:
+    """Hold out the columns that represent one cell of a table with the first one."""
+    return hidden if first is None else hidden[..., first]
 
 
 def _on_cpu(value: Any) -> Any:

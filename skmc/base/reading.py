@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.reporting import warn_user
 from skmc.cells import Container, Entries, Priors, as_frame, identified, to_cells
+from skmc.exceptions import UnknownIdentifiersWarning
 
 
 def check_names(X: Container) -> None:
@@ -317,10 +319,18 @@ def positions(
         place = order[place]
     missing = known[place] != found
     if missing.any():
-        such = f"that the fit has not seen, such as {found[missing][0].item()!r}"
+        first = repr(found[missing][0].item())
+        who = f"{first} was not in the fit"
+        if (number := missing.sum()) > 1:
+            who = f"{number} identifiers, such as {first}, were not in the fit"
         if otherwise is None:
-            raise ValueError(f"{name} has identifiers {such}; leave them out.")
-        warn_user(f"{name} has {missing.sum()} identifiers {such}; they {otherwise}.")
+            raise ValueError(f"{name}: {who}; leave what is unknown out.")
+        if number == 1:
+            verbs = {"are": "is", "have": "has"}
+            otherwise = re.sub("^(are|have)", lambda verb: verbs[verb[0]], otherwise)
+        said = f"{name}: {who} and {otherwise}."
+        places = found[missing].tolist()
+        warn_user(UnknownIdentifiersWarning(said, places=places))
     place[missing] = -1
     return place
 

@@ -11,11 +11,22 @@ import numpy as np
 import torch
 
 from skmc.cells import Observed, SparseObserved
+from skmc.exceptions import (
+    CompletionWarning,
+    EmptyColumnsWarning,
+    EmptyRowsWarning,
+    UnitsWarning,
+)
 from skmc.loop import Solution, Status
 
 # Packages whose frames are skipped to find the user's line.
 SKIPPED_PACKAGES = {"skmc", "sklearn", "joblib", "contextlib", "pandas", "polars"}
-MAX_NAMES = 5  # rows or columns that a warning names
+# Functions that fit parts of the data. The fit to all of them warns for itself.
+FOLDS = {
+    ("sklearn.model_selection._validation", "_fit_and_score"),
+    ("skmc.model_selection.grid", "_prepared"),
+}
+MAX_NAMES = 5  # columns that a warning names
 
 
 def record(solution: Solution) -> dict[str, Any]:
@@ -57,8 +68,8 @@ def diverged(solution: Solution, remedy: str) -> str | None:
     if solution.status[0] is not Status.DIVERGED:
         return None
     return (
-        f"diverged by iteration {max(1, int(solution.n_iter))}; the finite iterate "
-        f"with the lowest objective is kept. To do: {remedy}."
+        "diverged; the finite iterate with the lowest objective is kept. To do: "
+        f"{remedy}."
     )
 
 
@@ -80,8 +91,8 @@ def unfinished(solution: Solution, tol: float) -> str | None:
     if solution.status[0] is not Status.MAX_ITER:
         return None
     return (
-        f"stopped after {max(1, int(solution.n_iter))} iterations with residual "
-        f"{float(solution.residual):.1e} > tol={tol:g}; raise max_iter or tol."
+        f"stopped after {max(1, int(solution.n_iter))} iterations with residual > "
+        f"tol={tol:g}; raise max_iter or tol."
     )
 
 
@@ -131,35 +142,42 @@ def limit_of(max_time: float | None) -> str:
     return "the time limit" if max_time is None else f"max_time={max_time:g} s"
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+def warn_user(
+    message: str | Warning, category: type[Warning] = CompletionWarning
+) -> None:
     """Warn at the innermost line outside of skmc and of libraries that call it.
+
+    In the folds of a cross-validation, a `CompletionWarning` is left out.
 
     Parameters
     ----------
-    message : str
-        Text of the warning.
-    category : type, default=UserWarning
-        Category of the warning.
+    message : str or Warning
+        Text of the warning, or the warning.
+    category : type, default=CompletionWarning
+        Category of the warning, if only the text is given.
     """
     level, frame = 2, sys._getframe(1)
+    kind = type(message) if isinstance(message, Warning) else category
     while frame.f_back is not None:
-        if frame.f_globals.get("__name__", "").split(".")[0] not in SKIPPED_PACKAGES:
+        module = frame.f_globals.get("__name__", "")
+        if module.split(".")[0] not in SKIPPED_PACKAGES:
             break
+        in_fold = (module, frame.f_code.co_name) in FOLDS
+        if in_fold and issubclass(kind, CompletionWarning):
+            return
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
-def listed(axis: str, positions: np.ndarray, names: Sequence[str] | None = None) -> str:
-    """List some rows or columns: "Rows 2, 5 and 7", "Column 'age'".
+def listed(positions: np.ndarray, names: Sequence[str] | None = None) -> str:
+    """List some columns: "Columns 2, 5 and 7", "Column 'age'".
 
     Parameters
     ----------
-    axis : {"row", "column"}
-        Word for what is listed.
     positions : int ndarray
         Zero-based positions, at least one.
     names : sequence of str or None, default=None
-        Names of all rows or columns; None lists the positions.
+        Names of all columns; None lists the positions.
 
     Returns
     -------
@@ -169,7 +187,7 @@ def listed(axis: str, positions: np.ndarray, names: Sequence[str] | None = None)
     if (more := len(positions) - len(items)) > 0:
         items.append(f"{more} other{'s' * (more > 1)}")
     text = items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-    return f"{axis.capitalize()}{'s' * (len(positions) > 1)} {text}"
+    return f"Column{'s' * (len(positions) > 1)} {text}"
 
 
 class KeepsEmpty(Protocol):
@@ -181,14 +199,29 @@ class KeepsEmpty(Protocol):
 # Ratio of deviations of columns above which their units may differ: between dark and
 # bright columns of a photograph it can be 40.
 UNLIKE = 100
+IMPOSSIBLE = 1000  # in a picture
 ENOUGH = 5  # cells of a column, whose deviation is not small by chance
 
 
-def warn_of_units(
-    completer: object,
-    data: Observed | SparseObserved,
-    remedy: str = "pass scaling='columns'; otherwise, scaling='global' says so",
-) -> None:
+def ratio_of_units(data: Observed | SparseObserved) -> float:
+    """Largest over smallest standard deviation of the columns, 1 without any.
+
+    Parameters
+    ----------
+    data : Observed or SparseObserved
+        Observed cells, not scaled.
+
+    Returns
+    -------
+    float
+    """
+    deviations = data.scaling_of("columns").scale
+    count = data.sums(torch.ones_like(data.values), by_column=True)
+    deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
+    return float(deviations.max() / deviations.min()) if len(deviations) else 1.0
+
+
+def warn_of_units(completer: object, data: Observed | SparseObserved) -> None:
     """Warn if columns that are treated as having one unit seem to have several.
 
     Parameters
@@ -197,19 +230,47 @@ def warn_of_units(
         Completer, whose class the warning names.
     data : Observed or SparseObserved
         Observed cells, not scaled.
-    remedy : str, optional
-        What to do if the units differ.
     """
-    deviations = data.scaling_of("columns").scale
-    count = data.sums(torch.ones_like(data.values), by_column=True)
-    deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
-    if len(deviations) and deviations.max() > UNLIKE * deviations.min():
-        ratio = float(deviations.max() / deviations.min())
+    if ratio_of_units(data) > UNLIKE:
         warn_user(
-            f"{type(completer).__name__} takes all columns as having one unit, but "
-            f"their standard deviations differ by a factor of {ratio:.0f}. If their "
-            f"units differ, {remedy}."
+            f"{_differ(completer, UNLIKE)} If their units differ, pass "
+            "scaling='columns'; otherwise, scaling='global' says so.",
+            UnitsWarning,
         )
+
+
+def check_picture(completer: object, data: Observed | SparseObserved) -> None:
+    """Warn or raise an error if the columns of a picture have different units.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Completer, whose class the message names.
+    data : Observed or SparseObserved
+        Observed cells, not scaled.
+
+    Raises
+    ------
+    ValueError
+        Their standard deviations differ by a factor above 1000.
+    """
+    own = "pass scaling='columns', or " if hasattr(completer, "scaling") else ""
+    remedy = (
+        "This is a method for pictures. If the units differ, use MixedCompleter or "
+        f"GaussianCompleter, {own}standardize the columns first."
+    )
+    ratio = ratio_of_units(data)
+    if ratio > IMPOSSIBLE:
+        raise ValueError(f"{_differ(completer, IMPOSSIBLE)} {remedy}")
+    if ratio > UNLIKE:
+        warn_user(f"{_differ(completer, UNLIKE)} {remedy}", UnitsWarning)
+
+
+def _differ(completer: object, ratio: int) -> str:
+    return (
+        f"{type(completer).__name__} takes all columns as having one unit, but their "
+        f"standard deviations differ by a factor above {ratio}."
+    )
 
 
 def warn_of_empty_columns(
@@ -231,8 +292,14 @@ def warn_of_empty_columns(
     kept : str
         What happens to columns that are kept.
     """
+    if not len(empty):
+        return
     action = kept if completer.keep_empty_features else "dropped"
-    _warn_of("column", empty, action, names)
+    have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
+    place = listed(empty, names)
+    text = f"{place} of X {have} no observed cell and {are} {action}."
+    found = empty.tolist() if names is None else [names[k] for k in empty]
+    warn_user(EmptyColumnsWarning(text, places=found))
 
 
 def warn_of_empty_rows(empty: np.ndarray) -> None:
@@ -243,13 +310,7 @@ def warn_of_empty_rows(empty: np.ndarray) -> None:
     empty : int ndarray
         Positions of the rows.
     """
-    _warn_of("row", empty, "filled with the column means")
-
-
-def _warn_of(
-    axis: str, empty: np.ndarray, action: str, names: Sequence[str] | None = None
-) -> None:
     if len(empty):
-        have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
-        place = listed(axis, empty, names)
-        warn_user(f"{place} of X {have} no observed cell and {are} {action}.")
+        rows = "1 row of X has" if len(empty) == 1 else f"{len(empty)} rows of X have"
+        text = f"{rows} no observed cell; the column means fill such rows."
+        warn_user(EmptyRowsWarning(text, places=empty.tolist()))

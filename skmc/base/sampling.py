@@ -43,24 +43,20 @@ class Samples(BaseCompleter):
         Returns
         -------
         ndarray of shape (n_samples, n_rows, n_features)
-            Draws, in which observed cells are unchanged. A list of tables if ``X`` is a
-            table with columns that are not numbers.
+            Draws, in which observed cells are unchanged.
         """
         check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
         rng = check_random_state(random_state)
-        cells, source = self._read_rows(X, reset=False)
+        cells = self._read(X, reset=False)
         with threads_for_rows(cells, n_samples):
             draws = self._drawn_rows(cells, n_samples, rng)
         if (empty := self._priors.empty_cols).any():
             draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
         if self._like is not None:
             draws = np.stack([self._like.apply(draw) for draw in draws])
-        draws = np.where(np.isnan(cells), draws, cells).astype(cells.dtype, copy=False)
-        if source is None:
-            return draws
-        return [self._written(source, draw) for draw in draws]
+        return np.where(np.isnan(cells), draws, cells).astype(cells.dtype, copy=False)
 
     def _drawn_rows(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState

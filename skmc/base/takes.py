@@ -272,6 +272,6 @@ class TakesFeatures(BaseCompleter):
         if isinstance(X, Entries) and X.ids is not None:
             X, known = by_identifier(X, {"row_features": row_features})
             row_features = known["row_features"]
-        cells, source = self._read_rows(X, reset=False)
+        cells = self._read(X, reset=False)
         values = cast(RowModels, self._fitted).with_features(cells, row_features)
-        return self._answer(source, cells, values)
+        return self._answer(cells, values)

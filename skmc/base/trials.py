@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,6 +38,8 @@ class Trials:
         Tolerance of a trial, see `skmc.solve`.
     check_every : int, default=25
         Iterations between checks of a trial, see `skmc.solve`.
+    known : mapping of str to array, default={}
+        Graphs that `fit` was given.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class Trials:
     rng: Randomness
     tol: float = 0.0
     check_every: int = 25
+    known: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = field(default=False, init=False)
     lowest: float = field(default=math.inf, init=False)
     n_solutions: int = field(default=0, init=False)

@@ -21,7 +21,9 @@ from skmc.cells.labeled import (
     like_input,
 )
 from skmc.cells.like_observed import LikeObserved
+from skmc.cells.marks import MISSING_WORDS, cure_of_marks, may_mark_missing
 from skmc.cells.observed import Observed
+from skmc.cells.one_hot import Calibration, OneHot, sharpened
 from skmc.cells.pixels import pixels
 from skmc.cells.positions import FIT_AGAIN, check_index, check_positions, identified
 from skmc.cells.preferences import preferences
@@ -31,5 +33,6 @@ from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.sparse_values import SparseValues
 from skmc.cells.stored import CsvFiles, StoredEntries
+from skmc.cells.table_matrix import Layout, TableMatrix, layout_of
 
-__all__ = ["Given"]
+__all__ = ["Given", "to_cells"]

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from skmc.cells.labeled import as_frame, is_data_array
+from skmc.cells.marks import cure_of_marks
 
 
 class Shaped(Protocol):
@@ -27,7 +28,7 @@ class Shaped(Protocol):
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
 NOT_A_NUMBER = (
     "which is not a number; MixedCompleter completes tables with text, categories and "
-    "dates by any completer, and AutoCompleter does so itself"
+    "dates by any completer"
 )
 
 
@@ -180,8 +181,8 @@ def _to_float(
     if kind in "mM":
         raise TypeError(
             f"{name} holds dates or durations ({array.dtype}), which are not numbers; "
-            "pass a data frame to MixedCompleter or AutoCompleter, or subtract a date "
-            "and divide by a unit."
+            "pass a data frame to MixedCompleter, or subtract a date and divide by a "
+            "unit."
         )
     if kind in "fiub":
         small = kind == "f" and array.itemsize <= 4
@@ -288,8 +289,9 @@ def _cell_by_cell(
                 raise ValueError(
                     f"{where}, which is text; convert it to numbers, for example with "
                     f"pandas.to_numeric or {name}.astype(float)."
+                    + cure_of_marks(array.flat)
                 )
-            raise ValueError(f"{where}, {NOT_A_NUMBER}.")
+            raise ValueError(f"{where}, {NOT_A_NUMBER}.{cure_of_marks(array.flat)}")
         try:
             cells[place] = float(value)
         except OverflowError as error:

@@ -96,6 +96,11 @@ class DenseValues:
         return self.times.sum((-2, -1))
 
     @cached_property
+    def column_weights(self) -> Tensor:  # (*batch, 1, n_cols)
+        """Number of observed cells of each column, or the sum of their weights."""
+        return self.times.sum(-2, keepdim=True)
+
+    @cached_property
     def largest_weight(self) -> Tensor:
         """The largest weight of a cell of each member, 1 without weights."""
         return self.times.amax((-2, -1))

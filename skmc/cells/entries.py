@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from skmc.cells.containers import dense, is_path, sparse_cells, to_cells
 from skmc.cells.positions import check_positions, identified
 from skmc.cells.stored import BLOCK_CELLS, CsvFiles, StoredEntries
+from skmc.cells.table_matrix import Layout
 
 LONG_BLOCK = 10  # cells; a block of at least this size is no coincidence
 
@@ -49,6 +50,8 @@ class Entries:
         Whether all cells have the same unit, as ratings do: True for triplets and
         sparse matrices, False for arrays and data frames, whose columns may have
         different units. The default ``scaling="auto"`` of completers depends on it.
+    layout : Layout or None
+        What the columns are in a table that the matrix represents, see `TableMatrix`.
 
     See Also
     --------
@@ -70,10 +73,12 @@ class Entries:
     ids: tuple[np.ndarray, np.ndarray] | None = None
     weights: np.ndarray | None = None
     one_unit: bool = True
+    layout: Layout | None = None
 
     def __init__(self, X: Any):
         if isinstance(X, Entries):
             self.ids, self.weights, self.one_unit = X.ids, X.weights, X.one_unit
+            self.layout = X.layout
             rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
         elif sp.issparse(X):
             (rows, cols, values), shape = sparse_cells(X), X.shape
@@ -137,7 +142,13 @@ class Entries:
         return self
 
     @classmethod
-    def of_matrix(cls, cells: np.ndarray, *, one_unit: bool = False) -> Entries:
+    def of_matrix(
+        cls,
+        cells: np.ndarray,
+        *,
+        one_unit: bool = False,
+        layout: Layout | None = None,
+    ) -> Entries:
         """Make entries from a matrix that `skmc.cells.to_cells` has read.
 
         Parameters
@@ -146,13 +157,15 @@ class Entries:
             NaN where a cell is missing.
         one_unit : bool, default=False
             Whether all cells have the same unit.
+        layout : Layout or None, default=None
+            What the columns are in a table, if the matrix represents one.
 
         Returns
         -------
         Entries
         """
         self = cls.__new__(cls)
-        self.one_unit = one_unit
+        self.one_unit, self.layout = one_unit, layout
         self.rows, self.cols = np.nonzero(~np.isnan(cells))
         self.values = cells[self.rows, self.cols]
         self.matrix_shape = cells.shape[0], cells.shape[1]
@@ -497,6 +510,7 @@ class Entries:
         part.rows, part.cols = self.rows[index], self.cols[index]
         part.values, part.matrix_shape = self.values[index], self.matrix_shape
         part.ids, part.one_unit = self.ids, self.one_unit
+        part.layout = self.layout
         if self.weights is not None:
             part.weights = self.weights[index]
         return part

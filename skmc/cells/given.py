@@ -15,6 +15,7 @@ from skmc.cells.observed import Observed
 from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.table_matrix import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,8 @@ class Given:
         Scaling of the features of the rows.
     scaling : Scaling or None, default=None
         Scaling of the data, or another object with ``undo``.
-    source : object, default=None
-        Input that determines the container of the result.
+    layout : Layout or None, default=None
+        What the columns are in a table, if the matrix represents one.
     seconds : float, default=0.0
         Time that reading has taken, for time limits that include it.
     row_weights : ndarray of shape (n_rows,) or None, default=None
@@ -58,7 +59,7 @@ class Given:
     known: Mapping[str, Any] = field(default_factory=dict)
     row_scaling: Any = None
     scaling: Any = None
-    source: Any = None
+    layout: Layout | None = None
     seconds: float = 0.0
     row_weights: np.ndarray | None = None
     row_names: np.ndarray | None = None
@@ -177,6 +178,13 @@ class Given:
             return self.matrix
         hidden = ~self.data.mask.cpu().numpy()
         return np.where(hidden, self.matrix.dtype.type(np.nan), self.matrix)
+
+    @property
+    def first_columns(self) -> np.ndarray:
+        """For each column, the first one that represents the same cell of a table."""
+        if self.layout is None:
+            return np.arange(self.statistics.shape[1])
+        return self.layout.first_columns
 
     @property
     def weights_of_rows(self) -> np.ndarray:

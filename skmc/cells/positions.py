@@ -131,8 +131,8 @@ def check_index(
         raise ValueError(f"{name} must be one-dimensional, got {index.shape}.")
     if index.dtype.kind not in "iu" and index.size:
         raise TypeError(
-            f"{name} must be integers, got dtype {index.dtype}; turn labels into "
-            "positions with numpy.unique(labels, return_inverse=True)."
+            f"{name} must be integers, got dtype {index.dtype}; for cells with names, "
+            "use Entries.from_frame(table, 'user', 'item', 'rating')."
         )
     outside = (index < 0) | (index >= size)
     if outside.any():

@@ -90,9 +90,10 @@ class StoredEntries:
             Always.
         """
         raise TypeError(
-            f"{self!r} is not in memory. Only FactorizationCompleter, "
-            "BayesianFactorizationCompleter and MeanCompleter fit it; for others, read "
-            "the table and use Entries.from_triplets."
+            f"{self!r} is not in memory. Only the method fit of "
+            "FactorizationCompleter, BayesianFactorizationCompleter and MeanCompleter "
+            "reads it, and recommend and predict_entries answer for its cells. For "
+            "other methods and completers, read the table and use Entries.from_frame."
         )
 
     def __repr__(self) -> str:

@@ -39,8 +39,6 @@ def recovers_a_rank_two_matrix(case: Case) -> None:
     expect(claimed < 1.3, f"completer_tags.recovers={claimed} claims nothing")
     for device in devices(case.estimator):
         params = {"random_state": 0, "device": device}
-        if "candidates" in case.params:
-            params["max_time"] = 10
         completer = clone(case.estimator)
         names = params.keys() & case.params
         completer.set_params(**{name: params[name] for name in names})

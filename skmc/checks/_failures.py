@@ -17,7 +17,6 @@ from skmc.checks.expect import equal, expect, raises
 from skmc.checks.problems import Case, small_problem
 from skmc.checks.table import check, having
 from skmc.compatibility import generate_invalid_param_val, make_constraint
-from skmc.completers import AutoCompleter
 
 READ = "leave reading to BaseCompleter, and check nothing of X before"
 BAD_INPUT: dict[str, tuple[Any, str]] = {
@@ -68,9 +67,7 @@ def _with_frames() -> dict[str, tuple[Any, str]]:
 @check(READ)
 def bad_input(case: Case) -> None:
     """Errors about wrong input name the fault and its position."""
-    takes_words = isinstance(case.estimator, AutoCompleter)
-    bad = BAD_INPUT if takes_words else {**BAD_INPUT, **_with_frames()}
-    for kind, (X, message) in bad.items():
+    for kind, (X, message) in {**BAD_INPUT, **_with_frames()}.items():
         with raises((ValueError, TypeError), message, f"fit to bad input ({kind})"):
             case.make().fit(X)
 

@@ -165,8 +165,7 @@ def empty_columns_and_rows(case: Case) -> None:
         with warns("Column 2 .* is dropped", "fit"):
             dropped = dropping.fit_transform(masked)
         equal(dropped, np.delete(completed, 2, axis=1), "the column was not dropped")
-        with warns("Row 0 of X has no observed cell", "transform of an empty row"):
-            one = completer.transform(masked[4:5])
+        one = completer.transform(masked[4:5])
         close(one[0, columns], means, "an empty new row is not filled with means")
         return
     says_global = getattr(completer, "scaling", None) == "global"
@@ -177,7 +176,7 @@ def empty_columns_and_rows(case: Case) -> None:
             completed = completer.fit_transform(X)
         wanted = [
             f"Column 2 of X has no observed cell and is filled with {filled}",
-            "Row 4 of X has no observed cell and is filled with the column means.",
+            "1 row of X has no observed cell; the column means fill such rows.",
         ]
         same = len(found) == 2 and all(map(re.fullmatch, wanted, found))
         expect(same, f"the warnings are {found}, not {wanted}")
@@ -189,8 +188,7 @@ def empty_columns_and_rows(case: Case) -> None:
     with warns("no observed cell", "fit with an empty column") as found:
         dropping.fit(masked)
     expect("is dropped" in found[0], "keep_empty_features=False: no word of dropping")
-    with warns("Row 4 of X", "transform of an empty row"):
-        shape = dropping.transform(masked).shape
+    shape = dropping.transform(masked).shape
     expect(shape == (12, 5), f"the shape without the empty column is {shape}")
     names = list(dropping.get_feature_names_out())
     expect(names == ["x0", "x1", "x3", "x4", "x5"], f"get_feature_names_out: {names}")

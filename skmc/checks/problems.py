@@ -24,7 +24,7 @@ QUICK: Mapping[str, Any] = {
     "n_burn_in": 5,
     "n_estimators": 5,
     "device": "cpu",
-    "candidates": ("means", "SVD", "KNN"),
+    "candidates": ("mean", "svd", "knn"),
 }
 NAMES = list("abcdef")  # names of the columns of the small problem
 

@@ -4,8 +4,6 @@ import difflib
 import re
 from importlib import import_module
 
-from skmc.completers.costs import Cost, Size, Variant
-
 TYPE_CHECKING = False
 # Type checkers read these imports, and nothing else does: they take seconds.
 if TYPE_CHECKING:
@@ -122,7 +120,7 @@ COMPLETERS = {
 OUTER = "GroupedCompleter", "MixedCompleter", "SeriesCompleter"
 
 if not TYPE_CHECKING:
-    __all__ = [*COMPLETERS, "candidates_for", "Cost", "Variant"]
+    __all__ = [*COMPLETERS, "candidates_for"]
 
     def __getattr__(name: str) -> object:
         if name not in COMPLETERS and name != "candidates_for":
@@ -211,8 +209,31 @@ def title_of(text: str) -> str:
     return plain[_plain(text)]
 
 
+# Classes and functions of other packages, and the completer that does the same.
+FOREIGN = {
+    "ALS": "FactorizationCompleter",
+    "AlternatingLeastSquares": "FactorizationCompleter",
+    "GAIN": "AutoencoderCompleter",
+    "ImputationKernel": "ChainedCompleter",
+    "inpaint_biharmonic": "BiharmonicCompleter",
+    "IterativeImputer": "ChainedCompleter",
+    "IterativeSVD": "SVDCompleter",
+    "KNN": "KNNCompleter",
+    "KNNImputer": "KNNCompleter",
+    "LightFM": "FactorizationCompleter",
+    "MatrixFactorization": "FactorizationCompleter",
+    "MCNNM": "SoftImputeCompleter",
+    "MICE": "ChainedCompleter",
+    "missForest": "TreesCompleter",
+    "NuclearNormMinimization": "IALMCompleter",
+    "SimpleFill": "MeanCompleter",
+    "SimpleImputer": "MeanCompleter",
+    "SoftImpute": "SoftImputeCompleter",
+}
+
+
 def closest(name: str, known: list[str]) -> str | None:
-    """Find the known name that a wrong one is most similar to.
+    """Find the known name that a wrong one is most similar to, or stands for.
 
     Parameters
     ----------
@@ -231,10 +252,21 @@ def closest(name: str, known: list[str]) -> str | None:
     >>> from skmc.completers import closest
     >>> closest("AirCompleter", ["SVDCompleter", "AIRCompleter"])
     'AIRCompleter'
+    >>> closest("IterativeSVD", ["SVDCompleter", "AIRCompleter"])  # of fancyimpute
+    'SVDCompleter'
     """
     plain = {_plain(other): other for other in known}
-    near = difflib.get_close_matches(_plain(name), plain, 1)
-    return plain[near[0]] if near else None
+    ours = {_plain(other): own for other, own in FOREIGN.items() if own in known}
+    if _plain(name) in ours:
+        return ours[_plain(name)]
+    whole = {other.lower(): other for other in known}
+    for known_by, wrong, least in (
+        (whole, name.lower(), 0.85),
+        (plain, _plain(name), 0.6),
+    ):
+        if near := difflib.get_close_matches(wrong, known_by, 1, least):
+            return known_by[near[0]]
+    return None
 
 
 def _plain(name: str) -> str:

@@ -29,7 +29,7 @@ def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) ->
 
 
 def laplacians(
-    outputs: Mapping[str, Any], lambda_row: float, lambda_col: float
+    outputs: Mapping[str, Any], lambda_row: float | str, lambda_col: float | str
 ) -> dict[str, Any]:
     """Return the Laplacians of the terms of a solver whose weight is not zero."""
     weights = {"rows": lambda_row, "columns": lambda_col}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from importlib import import_module
+from numbers import Integral
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,13 +21,16 @@ from skmc.base import BaseCompleter, RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import (
     FIT_AGAIN,
+    Container,
     Entries,
+    Given,
     check_index,
     dense,
     sparse_cells,
     to_cells,
 )
 from skmc.linalg import in_threads, matmul, threads_for
+from skmc.tables import raw_columns
 
 BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
@@ -42,6 +47,21 @@ class Recommends(BaseCompleter):
     rank_: int = field(init=False)
     _fitted: RowModels = field(init=False)
 
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
+        columns = _columns_of_ratings(X)
+        names = ", ".join(map(repr, columns))
+        if columns and not all(raw.numeric for raw in raw_columns(X)):
+            raise ValueError(
+                f"X has a row for each rating, with columns {names}, and not one for "
+                f"each user; pass Entries.from_frame(X, {names})."
+            )
+        if columns:
+            warn_user(
+                "X has no missing cell. If it has a row for each rating, and not one "
+                f"for each user, pass Entries.from_frame(X, {names})."
+            )
+        return super()._given(X, known)
+
     def recommend(
         self,
         users: ArrayLike | Ratings,
@@ -50,12 +70,13 @@ class Recommends(BaseCompleter):
         exclude_seen: bool = True,
         exclude: ArrayLike | None = None,
         among: ArrayLike | None = None,
-    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        as_frame: bool = False,
+    ) -> Any:
         """Find the columns with the largest predictions in each of some rows.
 
         Parameters
         ----------
-        users : array-like of shape (n_users,), dict, Entries or SciPy sparse matrix
+        users : name, array-like of shape (n_users,), dict, Entries or sparse matrix
             Rows of the fit: zero-based positions, or identifiers after a fit to cells
             with identifiers, as from `Entries.from_frame` and `Entries.from_parquet`.
             Or the cells of new rows, each of which is completed by itself, as by
@@ -76,12 +97,16 @@ class Recommends(BaseCompleter):
             Columns to leave out in all rows: positions or identifiers.
         among : array-like of shape (k,), optional
             Columns to rank: positions or identifiers. All by default.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame with a row for each recommendation and
+            the columns "user", "item" and "score". New rows without identifiers are
+            users 0, 1, ....
 
         Returns
         -------
         items : masked ndarray of shape (n_users, n)
             Positions or identifiers of columns, best first. Masked where fewer than
-            ``n`` columns are left.
+            ``n`` columns are left. A DataFrame instead of both results if ``as_frame``.
         values : masked ndarray of shape (n_users, n)
             Predictions of these cells.
 
@@ -89,6 +114,8 @@ class Recommends(BaseCompleter):
         ------
         FileNotFoundError
             The blocks of the fit no longer exist.
+        ImportError
+            ``as_frame`` is true, and pandas is not installed.
         ValueError
             A position is outside of the matrix, or a new row has other columns.
 
@@ -112,6 +139,9 @@ class Recommends(BaseCompleter):
         >>> items, values = completer.fit(ratings).recommend({"Clue": 1}, 1)
         >>> str(items[0, 0])
         'Alien'
+        >>> completer.recommend("bob", as_frame=True).round(1)
+          user    item  score
+        0  bob  Brazil    2.1
         """
         check_is_fitted(self)
         of_block: Callable[[slice], Block]
@@ -129,7 +159,14 @@ class Recommends(BaseCompleter):
                 whole[seen] = -torch.inf
             return whole
 
-        return self._largest(1, n_rows, n, left)
+        found = self._largest(1, n_rows, n, left)
+        if not as_frame:
+            return found
+        asked: Any = range(n_rows)
+        if not isinstance(users, Mapping) and not sp.issparse(users):
+            asked = getattr(users, "ids", (users,))
+            asked = range(n_rows) if asked is None else np.atleast_1d(asked[0])
+        return _as_frame(asked, found, ("user", "item"))
 
     def similar_items(
         self,
@@ -138,7 +175,8 @@ class Recommends(BaseCompleter):
         *,
         exclude: ArrayLike | None = None,
         among: ArrayLike | None = None,
-    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        as_frame: bool = False,
+    ) -> Any:
         r"""Find the columns whose factors have the largest cosines with others.
 
         The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j /
@@ -157,6 +195,9 @@ class Recommends(BaseCompleter):
             Columns that are never returned.
         among : array-like of shape (k,), optional
             Columns to rank. All by default.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame with a row for each pair. The columns
+            are "item", "similar_item" and "score".
 
         Returns
         -------
@@ -172,7 +213,10 @@ class Recommends(BaseCompleter):
         ValueError
             A column that the fit has not seen.
         """
-        return self._similar(1, items, "items", n, exclude, among)
+        found = self._similar(1, items, "items", n, exclude, among)
+        if not as_frame:
+            return found
+        return _as_frame(np.atleast_1d(items), found, ("item", "similar_item"))
 
     def similar_users(
         self,
@@ -181,7 +225,8 @@ class Recommends(BaseCompleter):
         *,
         exclude: ArrayLike | None = None,
         among: ArrayLike | None = None,
-    ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
+        as_frame: bool = False,
+    ) -> Any:
         """Find the rows whose factors have the largest cosines with others.
 
         Parameters
@@ -195,6 +240,9 @@ class Recommends(BaseCompleter):
             Rows that are never returned.
         among : array-like of shape (k,), optional
             Rows to rank. All by default.
+        as_frame : bool, default=False
+            Whether to return a pandas DataFrame with a row for each pair. The columns
+            are "user", "similar_user" and "score".
 
         Returns
         -------
@@ -209,7 +257,10 @@ class Recommends(BaseCompleter):
         ValueError
             A row that the fit has not seen.
         """
-        return self._similar(0, users, "users", n, exclude, among)
+        found = self._similar(0, users, "users", n, exclude, among)
+        if not as_frame:
+            return found
+        return _as_frame(np.atleast_1d(users), found, ("user", "similar_user"))
 
     def _similar(
         self,
@@ -369,6 +420,43 @@ class Recommends(BaseCompleter):
             )
         users = users[users.values != self.missing_values]
         return users.rows, users.cols, users.values, users.matrix_shape[0]
+
+
+def _columns_of_ratings(X: Any) -> list[str]:
+    """The first three columns of a data frame that names users and items in its rows.
+
+    Such a table has three or four columns and no missing cell. The first two have
+    texts or integers, which occur repeatedly, but each pair of them once.
+    """
+    columns = list(getattr(X, "columns", ()))
+    if len(columns) not in (3, 4) or not hasattr(X, "to_numpy"):
+        return []
+    raws = raw_columns(X)
+    if any(raw.missing.any() for raw in raws):
+        return []
+    users, items = (raw.values for raw in raws[:2])
+    for labels in (users, items):
+        if not all(isinstance(label, (str, Integral)) for label in labels):
+            return []
+    pairs = set(zip(users, items, strict=True))
+    if len(pairs) < len(users) or max(map(len, map(set, (users, items)))) == len(pairs):
+        return []
+    return columns[:3]
+
+
+def _as_frame(
+    asked: Any, found: tuple[np.ma.MaskedArray, np.ma.MaskedArray], names: Any
+) -> Any:
+    """A table with a row for each result that is not masked."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise ImportError("as_frame=True needs pandas: pip install pandas.") from error
+    best, scores = found
+    left = ~np.ma.getmaskarray(best)
+    columns = np.repeat(np.asarray(asked), left.sum(1)), best.data[left]
+    table = dict(zip(names, columns, strict=True))
+    return pandas.DataFrame(table | {"score": scores.data[left]})
 
 
 def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:

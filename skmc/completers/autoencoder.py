@@ -11,7 +11,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Cells, Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
@@ -106,8 +105,7 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -165,7 +163,6 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
-    cost = Cost(0.1, cells=3e-6, n_rows=0.002)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

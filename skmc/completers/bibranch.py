@@ -10,7 +10,6 @@ import torch
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
@@ -31,7 +30,9 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     of the column. Each has the hidden layers ``hidden`` (tanh) and a linear output of
     size ``rank``. Without a hidden layer this is plain factorization,
     :math:`X = U V^\top`. Only the size of the networks and early stopping regularize.
-    Only the paper's abstract is public: everything beyond two branches is our choice.
+    If the scaling subtracts the means of columns, ``X`` also has the means of its
+    residuals, which are free. Only the paper's abstract is public: everything beyond
+    two branches is our choice.
 
     Parameters
     ----------
@@ -86,8 +87,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -144,8 +144,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.2)
-    cost = Cost(0.09, cells=1e-5, n_rows=0.001)
+    completer_tags = CompleterTags(recovers=0.001)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
@@ -178,4 +177,10 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
         )
         terms = [SquaredError(data)]
         model = BiBranch(rows, cols)
-        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return Descent(
+            model,
+            terms,
+            lr=params.lr,
+            horizon=params.max_iter,
+            free_means=data.free_means,
+        )

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome, ScaledRows
 from skmc.cells import Given, pixels
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import conjugate_gradients
 from skmc.loop import FitTasks
 from skmc.new_rows import FoldIn, RowIndex
@@ -60,8 +59,7 @@ class BiharmonicCompleter(BaseCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -110,8 +108,6 @@ class BiharmonicCompleter(BaseCompleter):
         interpolates=True,
         unweighted="it interpolates the observed cells, whatever they weigh",
     )
-    cost = Cost(0.003, cells=7e-7, holes=3e-8)
-    stacked = (Variant("biharmonic"),)
 
     _: KW_ONLY
     channels: Count = 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
@@ -29,11 +28,19 @@ from skmc.base import (
 )
 from skmc.cells import Container, Given, Scaling
 from skmc.compatibility import Interval
-from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
+from skmc.completers._trees import (
+    FittedTrees,
+    Trees,
+    leaves_of,
+    most_correlated,
+    on_grid,
+    single,
+    small,
+)
 from skmc.completers._units import standardized, undone
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of, threads_for_rows
 from skmc.loop import FitTasks, seconds_left, time_limit
+from skmc.metrics import scale_reduction
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 
@@ -121,8 +128,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -134,6 +140,12 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         and over the draws that were trained without the row at observed cells.
     n_iter_ : int
         Number of sweeps of a chain before draws are kept.
+    history_ : dict of ndarray
+        "n_iter", the sweeps, with those whose draws are kept; "mean" and "deviation",
+        of shape (n_sweeps, n_chains, n_features), of the missing cells that a sweep
+        draws in each column, NaN for columns without any; and "reduction", the
+        potential scale reduction after each sweep, NaN for the first two.
+        `skmc.plot.ConvergenceDisplay` draws them.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -195,8 +207,6 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     completer_tags = CompleterTags(
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
-    cost = Cost(0.1, sampled_trees=2e-5)
-    stacked = (Variant("chained, donors", comparing={"n_draws": 8, "max_iter": 2}),)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY
     n_draws: Count = 20
@@ -207,6 +217,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
+    history_: dict[str, np.ndarray] = field(init=False)
     _fitted: FittedTrees = field(init=False)
     _out_of_bag = True
     _kind = "rows"
@@ -228,7 +239,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         X = standardized(cells[used].astype(float), scaling)
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
-        groups = self._groups(missing, varies)
+        groups = _groups(missing, varies, given.first_columns)
         n_chains = min(len(RIDGES), self.n_draws)
         n_kept = -(-self.n_draws // n_chains)
         levels = [_levels(X[:, group], self.match) for group in groups]
@@ -266,15 +277,12 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         whole = rows.predict(cells, np.arange(len(cells)))
         completion = priors.fill(cells, whole).astype(cells.dtype)
         fitted = FittedTrees(priors, completion, index, rows)
-        found = {"n_iter_": chains.n_iter, "_row_names": given.row_names}
+        found = {
+            "n_iter_": chains.n_iter,
+            "history_": chains.history(scaling),
+            "_row_names": given.row_names,
+        }
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
-
-    def _groups(self, missing: np.ndarray, varies: np.ndarray) -> list[np.ndarray]:
-        """Columns that are drawn together, by increasing number of missing cells."""
-        used = np.flatnonzero(varies)
-        first = self._first_of_cells(len(varies))[used]
-        groups = [used[first == k] for k in np.unique(first)]
-        return sorted(groups, key=lambda group: int(missing[:, group[0]].sum()))
 
     def predict_std(self, X: Container) -> np.ndarray:
         """Standard deviation of the draws of each cell.
@@ -356,6 +364,16 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         return found.astype(cells.dtype, copy=False)
 
 
+def _groups(
+    missing: np.ndarray, varies: np.ndarray, first_columns: np.ndarray
+) -> list[np.ndarray]:
+    """Columns that are drawn together, by increasing number of missing cells."""
+    used = np.flatnonzero(varies)
+    first = first_columns[used]
+    groups = [used[first == k] for k in np.unique(first)]
+    return sorted(groups, key=lambda group: int(missing[:, group[0]].sum()))
+
+
 class _Chains:
     """Chains of sweeps from different starts.
 
@@ -393,6 +411,11 @@ class _Chains:
         self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
         self.sweeps: list[list[_ChainModel]] = []
         self.in_bag: list[np.ndarray] = []
+        # Moments of the missing cells after each sweep, (n_chains, n_cols).
+        self.means: list[np.ndarray] = []
+        self.deviations: list[np.ndarray] = []
+        self.reductions: list[float] = []
+        self.times = weights[:, None] * self.missing
         self.n_iter = 0  # number of sweeps before models are kept
         used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
         others = [np.setdiff1d(used, group) for group in groups]
@@ -412,15 +435,11 @@ class _Chains:
         missing cells is compared with that within the chains, over the later half of
         the sweeps.
         """
-        times = self.weights[:, None] * self.missing
-        total, means = times.sum(0), []
-        total[total == 0] = 1
         agreed = late = False
         while not (agreed or late) and self.n_iter < max_iter:
             self._sweep(tasks)
             self.n_iter += 1
-            means.append((times * self.whole).sum(1) / total)
-            agreed = self.n_iter >= LEAST_SWEEPS and _reduction(means) < tol
+            agreed = self.n_iter >= LEAST_SWEEPS and self.reductions[-1] < tol
             late = seconds_left() <= 0
         while not late and len(self.sweeps) < self.n_iter + n_kept:
             self._sweep(tasks)
@@ -450,7 +469,28 @@ class _Chains:
             columns.append(column)
         self.sweeps.append(columns)
         self.in_bag.append(in_bag)
+        self._record()
         tasks.done("sweep")
+
+    def _record(self) -> None:
+        total = self.times.sum(0)
+        total[total == 0] = 1
+        mean = (self.times * self.whole).sum(1) / total
+        away = np.square(self.whole - mean[:, None])
+        self.means.append(mean)
+        self.deviations.append(np.sqrt((self.times * away).sum(1) / total))
+        self.reductions.append(scale_reduction(self.means))
+
+    def history(self, scaling: Scaling) -> dict[str, np.ndarray]:
+        """The moments after all sweeps, in units of the columns."""
+        drawn = np.where(self.times.any(0), 1.0, np.nan)
+        scale = scaling.scale.numpy().ravel()
+        return {
+            "n_iter": np.arange(1, len(self.sweeps) + 1),
+            "mean": drawn * undone(np.stack(self.means), scaling),
+            "deviation": drawn * scale * np.stack(self.deviations),
+            "reduction": np.array(self.reductions),
+        }
 
     def _uniform(self, n_rows: int) -> np.ndarray:
         return self.rng.rand(len(self.whole), n_rows)
@@ -627,12 +667,10 @@ class _ChainModel(Trees):
     predicted: np.ndarray  # (q,), columns
     inputs: np.ndarray  # (m,), columns
     coefs: np.ndarray  # (n_draws, m + 1), the last one is the intercept
-    first: np.ndarray  # (n_nodes,), position of the first donor of a leaf
-    count: np.ndarray  # (n_nodes,), number of donors
+    count: np.ndarray  # (n_leaves,), number of donors
     donors: np.ndarray  # (n_donors, q)
     upto: np.ndarray | None  # (n_donors,), cumulative weights; None if all are equal
     rows: np.ndarray  # (n_donors,), among those of the training
-    means: np.ndarray  # (n_nodes, q), of the donors of a leaf
     levels: np.ndarray | None  # distinct observed values, of which each draw is one
 
     @classmethod
@@ -665,29 +703,27 @@ class _ChainModel(Trees):
             parts.append((*_trained(A, y, weights[rows], ridge, rng), rows))
             times.append(weights[rows])
         coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
-        # The columns of the nodes are positions in `own`.
-        own = np.arange(len(inputs) + len(predicted))
-        arrays = cls.arrays_of([tree.tree_ for tree in trees], own)
-        node = np.concatenate(
-            [root + leaf for root, leaf in zip(arrays["roots"], leaves, strict=True)]
+        # The columns of the splits are positions among the inputs.
+        arrays = cls.arrays_of([tree.tree_ for tree in trees], np.arange(len(inputs)))
+        firsts = Trees(**arrays).first_leaves
+        leaf = np.concatenate(
+            [
+                first + np.searchsorted(leaves_of(tree.tree_), nodes)
+                for first, tree, nodes in zip(firsts, trees, leaves, strict=True)
+            ]
         )
         donors, weight = np.concatenate(residuals), np.concatenate(times)
-        order = np.lexsort((donors[:, 0], node))
-        count = np.bincount(node, minlength=len(arrays["cols"]))
-        total = np.bincount(node, weight, len(count))
-        sums = [np.bincount(node, weight * part, len(count)) for part in donors.T]
+        order = np.lexsort((donors[:, 0], leaf))
         equal = (weight == weight[0]).all()
         return cls(
             **arrays,
             predicted=predicted,
             inputs=inputs,
             coefs=np.stack(coefs),
-            first=np.cumsum(count) - count,
-            count=count,
+            count=small(np.bincount(leaf)),
             donors=donors[order],
             upto=None if equal else np.cumsum(weight[order]),
-            rows=np.concatenate(of_fit)[order].astype(np.int32),
-            means=np.stack(sums, 1) / np.where(count, total, 1)[:, None],
+            rows=small(np.concatenate(of_fit)[order]),
             levels=levels,
         )
 
@@ -700,30 +736,37 @@ class _ChainModel(Trees):
         # that can change its leaf.
         products = whole[..., self.inputs] * self.coefs[:, None, :-1]
         linear = products.sum(-1) + self.coefs[:, -1:]
-        return linear[..., None], self.leaves(single(whole[..., self.own]))
+        return linear[..., None], self.leaves(single(whole[..., self.inputs]))
+
+    @property
+    def first_donors(self) -> np.ndarray:
+        """The first donor of each leaf."""
+        return np.cumsum(self.count, dtype=int) - self.count
+
+    @property
+    def means(self) -> np.ndarray:
+        """Means of the donors of each leaf, ``(n_leaves, q)``."""
+        if self.upto is None:
+            sums = np.add.reduceat(self.donors, self.first_donors)
+            return sums / self.count[:, None]
+        weights = np.diff(self.upto, prepend=0.0)[:, None]
+        sums = np.add.reduceat(weights * self.donors, self.first_donors)
+        return sums / np.add.reduceat(weights, self.first_donors)
 
     def donors_of(self, leaf: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows in a leaf, and their shares in its mean."""
-        first, count = self.first[leaf], self.count[leaf]
+        first, count = int(self.first_donors[leaf]), int(self.count[leaf])
         weights = np.ones(count)
         if self.upto is not None:
             before = self.upto[first - 1] if first else 0.0
             weights = np.diff(self.upto[first : first + count], prepend=before)
         return self.rows[first : first + count], weights / weights.sum()
 
-    @property
-    def own(self) -> np.ndarray:
-        """The inputs and the predicted columns.
-
-        A tree without inputs is a leaf, which refers to a predicted column.
-        """
-        return np.append(self.inputs, self.predicted)
-
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray
     ) -> np.ndarray:
         """Add the residual of a random donor of the leaf, drawn by weight."""
-        first, count = self.first[leaves], self.count[leaves]
+        first, count = self.first_donors[leaves], self.count[leaves]
         if self.upto is None:
             donor = first + (uniform * count).astype(int)
         else:
@@ -740,16 +783,6 @@ def _levels(cells: np.ndarray, match: str | None) -> np.ndarray | None:
     if match is None or cells.shape[1] > 1:
         return None
     return np.unique(cells[~np.isnan(cells)]).astype(float)
-
-
-def _reduction(means: list[np.ndarray]) -> float:
-    """Potential scale reduction, from means of shape (n_chains, n_cols) per sweep."""
-    later = np.array(means[len(means) // 2 :])
-    n = len(later)
-    within = later.var(0, ddof=1).mean()
-    between = later.mean(0).var(0, ddof=1).mean() if later.shape[1] > 1 else 0.0
-    ratio = between / within if within > 0 else 0.0
-    return math.sqrt((n - 1) / n + ratio)
 
 
 def _trained(

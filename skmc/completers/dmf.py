@@ -12,7 +12,6 @@ from torch import Tensor
 from skmc.base import CompleterTags, IterativeCompleter, TakesGraphs, laplacian_of
 from skmc.cells import Container, Given, Observed
 from skmc.completers._laplacians import laplacians, refuse_large_laplacian
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, squared_distances
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
@@ -38,7 +37,8 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
 
     The first term is half a *sum* over the observed cells of the scaled data, which
     :math:`P` selects. Low rank is implicit: it results from small random factors,
-    gradient descent and early stopping.
+    gradient descent and early stopping. If the scaling subtracts the means of columns,
+    ``X`` is the product plus the means of its residuals, which are free.
 
     Parameters
     ----------
@@ -110,8 +110,7 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -168,16 +167,7 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(
-        recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
-    )
-    cost = Cost(0.05, svd=3e-7)
-    stacked = (
-        Variant(
-            "DMF, TV",
-            {"regularizer": "tv"},
-            Cost(0.03, cells=5e-5),
-            after=("biharmonic",),
-        ),
+        recovers=0.01, batched=("lambda_row", "lambda_col", "random_state")
     )
     step_parameter = "lr"
     may_underfit = True
@@ -241,7 +231,13 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
         )
-        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return Descent(
+            model,
+            terms,
+            lr=params.lr,
+            horizon=params.max_iter,
+            free_means=data.free_means,
+        )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         found = laplacians(outputs, self.lambda_row, self.lambda_col)

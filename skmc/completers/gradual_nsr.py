@@ -15,7 +15,6 @@ from torch import Tensor
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
 from skmc.compatibility import Interval
-from skmc.completers.costs import Cost
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution
 from skmc.models import Autoencoder, checked_widths, hidden_layers, slope_at
@@ -112,8 +111,7 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -168,7 +166,6 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.5)
-    cost = Cost(0.8, cells=0.0002)
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import SVD, Randomness, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive
 from skmc.solvers import DecomposingSolver, Solver, State, norm
@@ -61,8 +60,7 @@ class IALMCompleter(IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -117,8 +115,6 @@ class IALMCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    cost = Cost(0.03, svd=3e-8)
-    stacked = (Variant("IALM"),)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

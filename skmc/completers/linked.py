@@ -21,7 +21,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
@@ -33,7 +32,7 @@ from skmc.terms import SquaredError, SquaredNorm
 N_UNITS = 16
 SVD_STEPS = 50  # iterations of the initial SVD
 TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a rank or a weight
-RIDGES = (100.0, 10.0, 1.0, 0.1)
+RIDGES = (100.0, 10.0, 1.0, 0.1, 0.0)
 
 
 class _LinkedDescent(Descent):
@@ -70,7 +69,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         Weight :math:`\lambda` of half the squared norms of the factors. Values
         to try: .1, 1, 10, 100 (relative to data of variance 1; the misfit is a sum over
         all cells, so larger matrices need larger values). "auto"
-        tries 100, 10, 1 and 0.1 on a held-out tenth of the observed cells, before
+        tries 100, 10, 1, .1 and 0 on a held-out tenth of the observed cells, before
         ``rank`` is chosen, and again if that is not `SVDCompleter`'s choice. A link
         is only found with a small weight; noise and few cells need a large one.
     lr : float > 0, default=0.03
@@ -107,8 +106,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -166,7 +164,6 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
-    cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")
     may_underfit = True

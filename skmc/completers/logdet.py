@@ -21,7 +21,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import (
     SVD,
     Elimination,
@@ -204,7 +203,6 @@ class LogDetCompleter(IterativeCompleter):
         recovers=1e-6,
         unweighted="it looks for a matrix that matches the observed cells exactly",
     )
-    cost = Cost(0.1, factors=1e-6)
     accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 1
 

@@ -20,7 +20,6 @@ from skmc.base import (
 )
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import Container, Given, Observed, StoredEntries
-from skmc.completers.costs import Cost, Variant
 from skmc.loop import FitTasks
 
 
@@ -77,8 +76,7 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -117,8 +115,6 @@ class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
     accepts = (Observed, BlockObserved, ChunkedRows)
-    cost = Cost(0.001, cells=4e-8)
-    stacked = (Variant("means"),)
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     check_is_fitted,
@@ -21,16 +22,15 @@ from sklearn.utils.validation import (
 )
 
 from skmc.base import BaseCompleter, Estimator, Explanation, Limits, row_names
-from skmc.cells import Container
+from skmc.cells import Calibration, Container, TableMatrix
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
-from skmc.completers.auto.auto import WRITING
 from skmc.loop import FitTasks, time_limit
-from skmc.parameters import Seed
+from skmc.parameters import Positive, Seed, Workers
 from skmc.stacking import calibration
 from skmc.tables import (
-    Calibration,
     Source,
+    Table,
     as_table,
     errors,
     explained_in_table,
@@ -46,6 +46,7 @@ from skmc.tables import (
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 Columns = Values | str | int | slice | Callable[[Any], Any]
+WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 KINDS = ("numeric", "ordinal", "categorical", "date")
 PARTS = 5  # of the cells of categories
 ENOUGH = 100  # held-out cells of each category, for which no further fit is made
@@ -139,6 +140,14 @@ default=numpy.nan
         numbers and columns without a type are filled with 0, and booleans with False.
         Columns of words, categories and dates stay missing: nothing is known of them,
         and encoders take missing values. False drops all of them.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds, including reading and writing the table. None
+        is that of the completer: 60 for ``AutoCompleter``.
+    n_jobs : int or None, default=None
+        Number of parallel jobs of the completer, if it has this parameter. None is its
+        own.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the completer, if it has this parameter. None is its own.
 
     Attributes
     ----------
@@ -211,6 +220,9 @@ default=numpy.nan
     missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
     add_indicator: bool = False
     keep_empty_features: bool = True
+    max_time: Positive | None = None
+    n_jobs: Workers = None
+    random_state: Seed = None
 
     # Calibrations of categories; None if those of the completer are calibrated.
     _calibrations = cast("list[Calibration] | None", None)
@@ -286,22 +298,27 @@ default=numpy.nan
                     f"{name} of {type(completer).__name__} would bound the columns of "
                     f"the matrix that represents X; {remedy}."
                 )
-        completer = table.completer_of(completer)
+        completer = for_matrix(completer, table)
+        own = completer.get_params(deep=False)
+        for name in ("max_time", "n_jobs", "random_state"):
+            if name in own and (value := getattr(self, name)) is not None:
+                completer.set_params(**{name: value})
         source, known = Source.of(table, X), {}
         of_rows = has_fit_parameter(completer, "sample_weight")
         if rows is not None and of_rows:
             known["sample_weight"] = rows
         elif weights is not None:
             known["cell_weight"] = matrix_weights(table, weights)
-        left = completer.get_params(deep=False).get("max_time")
+        left = own.get("max_time") if self.max_time is None else self.max_time
         if left is not None:  # of which reading and writing take a part, too
             left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
         with time_limit(left):
             with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
-                self.completer_ = completer.fit(source.matrix, **known)
+                matrix = TableMatrix(source.matrix, table.layout)
+                self.completer_ = completer.fit(matrix, **known)
             calibrations = None
             if not isinstance(completer, AutoCompleter):  # which has its own
-                again, weighed = table.completer_of(completer), source
+                again, weighed = clone(completer), source
                 if rows is not None and weights is not None:
                     used = np.flatnonzero(rows)
                     weighed = Source.of(table, safe_indexing(X, used))
@@ -567,7 +584,7 @@ default=numpy.nan
         completed = self.completer_.transform(matrix)
         if self._calibrations is None:
             return cast(np.ndarray, completed)
-        return self._table.calibrated(completed, self._calibrations)
+        return self._table.layout.calibrated(completed, self._calibrations)
 
     def _source(self, X: Container) -> Source:
         check_is_fitted(self)
@@ -593,6 +610,26 @@ def _written(source: Source, matrix: np.ndarray) -> Any:
     return source.completed(source.table.decode(matrix), only_measured=True)
 
 
+def for_matrix(completer: Any, table: Table) -> Any:
+    """Clone a completer for the matrix of a table, which is standardized.
+
+    Parameters
+    ----------
+    completer : completer
+        Completer, whose ``scaling="auto"`` becomes None unless there are only numbers.
+    table : Table
+        Description of the table.
+
+    Returns
+    -------
+    completer
+    """
+    own = clone(completer)
+    if not table.only_numbers and own.get_params().get("scaling") == "auto":
+        own.set_params(scaling=None)
+    return own
+
+
 def _calibrations_of(
     completer: Any,
     fitted: Any,
@@ -609,7 +646,7 @@ def _calibrations_of(
     table, found = source.table, []
     held_out = list(_held_out(completer, fitted, source, known))
     chosen = [k for k, kind in enumerate(table.kinds) if kind == "categorical"]
-    for k, (columns, category) in zip(chosen, table.categories, strict=True):
+    for k, (columns, category) in zip(chosen, table.layout.categories, strict=True):
         parts = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
         rows = np.concatenate(parts)
         blocks = [
@@ -633,7 +670,8 @@ def _held_out(
     no other fit is needed, and all cells are held out, a fifth at a time.
     """
     table, numbers = source.table, source.numbers
-    if not table.categories:
+    layout = table.layout
+    if not layout.categories:
         return
     matrix = source.matrix
     seen = ~np.isnan(numbers)
@@ -654,4 +692,5 @@ def _held_out(
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # those of the fit to all cells suffice
-                yield hidden, completer.fit(rest, **known).transform(rest)
+                fit = completer.fit(TableMatrix(rest, layout), **known)
+                yield hidden, fit.transform(rest)

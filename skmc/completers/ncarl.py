@@ -14,15 +14,15 @@ from torch.nn.functional import pad
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
+from skmc.loop import HeldOut
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver, State, relative_norm
 from skmc.terms import graph_laplacian, inner
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
 NEIGHBORS = (5, 10, 20)
-TRIAL_STEPS = 5  # more steps do not improve the choice
+TRIAL_STEPS = 15  # with fewer, the choice depends on the seed
 RIDGE = 1e-6  # makes the quadratic form definite and breaks ties of distances
 NO_ENERGY = 1e-5  # share of the nuclear norm below which a direction is free
 # Largest number of elements of systems that are solved together. Outside of the cache,
@@ -59,7 +59,7 @@ class NCARLCompleter(IterativeCompleter):
         Weight of the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
         the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3
         and 1e4 (times ``lambda_noise`` if given) with 5 neighbors on a held-out tenth
-        of the observed cells, 5 iterations each. Small values fail if few cells are
+        of the observed cells, 15 iterations each. Small values fail if few cells are
         observed.
     n_neighbors : int >= 1 or "auto", default="auto"
         Number of neighbors of each column (row) in the graph, at most the number of
@@ -69,14 +69,16 @@ class NCARLCompleter(IterativeCompleter):
         observed cells; ``keep_observed=False`` returns its values there. Values to try:
         1e-5, 1e-4, 1e-3, 1e-2 (relative to the misfit, which has the same unit). 1e-3
         suits noise of a tenth of a picture's range. None is the first form.
-    max_iter : int >= 1, default=15
-        Maximum number of iterations; 15 is the paper's number. The fit normally ends
-        there, without a warning.
+    max_iter : int >= 1, default=60
+        Maximum number of iterations; the paper's number is 15. If ``alpha`` or
+        ``n_neighbors`` is "auto", the held-out cells also limit the number: noise needs
+        few iterations, and exact low rank many. The fit may end there, without a
+        warning.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds of wall-clock time; the choice of
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
-    tol : float >= 0, default=1e-3
+    tol : float >= 0, default=1e-4
         Stop when an iteration moves X by at most ``tol |X|_F``. See
         `skmc.completers.ncarl.NCARL.residual` for the measure.
     scaling : {"auto", "columns", "global"} or None, default="auto"
@@ -102,8 +104,7 @@ class NCARLCompleter(IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -114,6 +115,8 @@ class NCARLCompleter(IterativeCompleter):
         The weight that was used.
     n_neighbors_ : int
         The number of neighbors that was used.
+    max_iter_ : int
+        Largest number of iterations of the fit.
     laplacian_ : ndarray of shape (k, k), k = min(n_samples, n_features)
         :math:`L(X)` of the scaled completion.
     laplacian_axis_ : {"columns", "rows"}
@@ -163,12 +166,10 @@ class NCARLCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(
-        recovers=0.05,
+        recovers=0.005,
         equivariant=True,
         unweighted="it keeps the observed cells, whatever they weigh",
     )
-    cost = Cost(0.04, svd=1e-7)
-    stacked = (Variant("NCARL"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
 
@@ -176,9 +177,9 @@ class NCARLCompleter(IterativeCompleter):
     n_neighbors: Count | Literal["auto"] = "auto"
     _: KW_ONLY
     lambda_noise: Positive | None = None
-    max_iter: Count = 15
+    max_iter: Count = 60
     max_time: Positive | None = None
-    tol: NonNegative = 1e-3
+    tol: NonNegative = 1e-4
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
@@ -206,7 +207,18 @@ class NCARLCompleter(IterativeCompleter):
                 lambda k, _: NCARL(alpha, k, self.lambda_noise),
                 max_iter=TRIAL_STEPS,
             )
-        return Choice({"alpha": alpha, "n_neighbors": min(most, k)})
+        k = min(most, k)
+        found = {"alpha": alpha, "n_neighbors": k, "max_iter": self.max_iter}
+        if "auto" in (self.alpha, self.n_neighbors) and trials.cells[1] is not None:
+            with trials.interruptible():
+                trial = trials.run(
+                    NCARL(alpha, k, self.lambda_noise),
+                    max_iter=self.max_iter,
+                    stop=[HeldOut(trials.cells[1], TRIAL_STEPS)],
+                )
+                best = trial.history["validation"].argmin()
+                found["max_iter"] = int(trial.history["n_iter"][best])
+        return Choice(found)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)

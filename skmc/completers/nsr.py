@@ -12,7 +12,6 @@ from torch import Tensor
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
-from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import SkipNetwork
@@ -100,8 +99,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -159,7 +157,6 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
-    cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")
     may_underfit = True

@@ -25,7 +25,6 @@ from skmc.base import (
 )
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, Patches, filling_order
@@ -126,8 +125,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -196,8 +194,6 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
-    cost = Cost(0.06, cells=0.0001)
-    stacked = (Variant("patch CNN", after=("biharmonic", "nonlocal")),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
 
@@ -283,10 +279,10 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         if solution.status[0] is Status.MAX_ITER and misfit > POOR:
             return (
-                f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {int(solution.n_iter)} iterations. Neighboring cells may say "
-                "little about each other here; otherwise raise max_iter or let scaling "
-                "standardize the data."
+                f"is more than {POOR:g} of the way from the observed cells to their "
+                f"means after {int(solution.n_iter)} iterations. Neighboring cells may "
+                "say little about each other here; otherwise raise max_iter or let "
+                "scaling standardize the data."
             )
         return super()._advice(solution, misfit)
 

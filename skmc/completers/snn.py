@@ -9,7 +9,6 @@ import torch
 
 from skmc.base import CompleterTags, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
@@ -96,8 +95,7 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -153,7 +151,6 @@ class SNNCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
-    cost = Cost(0.3, svd=3e-7, n_rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
 

@@ -21,7 +21,6 @@ from skmc.base import (
 )
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
-from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -113,8 +112,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -187,8 +185,6 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
-    cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
-    stacked = (Variant("Soft-Impute", after=LOW_RANK),)
     accepts = (SparseObserved,)  # a list of cells, never dense
     check_every = 5
 

@@ -25,7 +25,6 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Given, Observed, SparseObserved
 from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -96,8 +95,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -165,9 +163,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
-    cost = Cost(0.03, cells=6e-6)
     accepts = (Observed, ChunkedRows)
-    stacked = (Variant("SVD"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

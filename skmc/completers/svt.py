@@ -10,7 +10,6 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
-from skmc.completers.costs import Cost
 from skmc.linalg import SVD, Randomness, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive
 from skmc.solvers import DecomposingSolver, Momentum, Solver, State, ratio
@@ -70,8 +69,7 @@ class SVTCompleter(IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -125,7 +123,6 @@ class SVTCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
-    cost = Cost(0.05, svd=1e-7)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

@@ -28,11 +28,19 @@ from skmc.base import (
     TakesRowWeights,
     limit_of,
 )
-from skmc.cells import Container, Given, Priors, Scaling
+from skmc.cells import Container, Given, Priors, Scaling, TableMatrix
 from skmc.compatibility import HasMethods
-from skmc.completers._trees import FittedTrees, Trees, most_correlated, on_grid, single
+from skmc.completers._trees import (
+    ROWS_AT_ONCE,
+    FittedTrees,
+    Trees,
+    leaves_of,
+    most_correlated,
+    on_grid,
+    single,
+    small,
+)
 from skmc.completers._units import standardized, undone
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import memory_of, seed_of, threads_for, work_of
 from skmc.loop import FitTasks, seconds_left, time_limit
@@ -41,8 +49,7 @@ from skmc.parameters import Count, Positive, Seed, Workers
 
 FOLDS = 5  # of rows; each tree is trained without one of them
 MAX_SAMPLES = 10_000  # rows that a tree is trained on
-ROWS_AT_ONCE = 1024  # number of rows that traverse the trees together
-BYTES_PER_NODE = 21
+BYTES_PER_LEAF = 11  # with the split before it
 
 Models = list["_Forest | _FittedRegressor"]
 
@@ -118,8 +125,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -150,15 +156,13 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     A model has at most 50 inputs, the columns most correlated with its own. A fit of
     ``n`` rows and ``d`` columns takes time in proportion to ``d min(d, 50) n log(n)
     n_estimators`` per round. "extra_trees" stores about
-    ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
+    ``9 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
     a `MemoryError` at once if this exceeds the memory of the machine. "boosting" stores
     at most 31 leaves per tree for any number of rows; from about ten thousand rows on
     it is much faster.
 
     For fitted rows, `score` without the truth uses the out-of-bag trees only. The
-    linear model was fitted to all rows. Fits with
-    "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
-    of scikit-learn, for which `save` raises a `TypeError`.
+    linear model was fitted to all rows.
 
     `sample` (with "extra_trees") draws the missing cells of a row one after the other,
     each given the observed cells and those drawn before. A draw is the value of the
@@ -194,22 +198,6 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
 
     completer_tags = CompleterTags(
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
-    )
-    cost = Cost(0.3, n_cols=0.002, trees=7e-6)
-    stacked = (
-        Variant(
-            "trees, linear",
-            {"linear": True, "n_estimators": 30},
-            Cost(0.3, n_cols=0.002, trees=4e-6),
-            comparing={"n_estimators": 10},
-        ),
-        Variant(
-            "trees, 3 rounds",
-            {"max_iter": 3, "n_estimators": 30},
-            Cost(n_cols=0.04, trees=7e-6),
-            comparing={"n_estimators": 10},
-        ),
-        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=3e-6)),
     )
     estimator: (
         Literal["extra_trees", "boosting"]
@@ -281,9 +269,9 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         linear = None
         if self.linear:
             gaussian = GaussianCompleter(random_state=rng)
-            gaussian._first_columns = self._first_columns
-            linear = gaussian.fit(cells, sample_weight=given.row_weights)._fitted
-        first, weights = self._first_of_cells(len(varies)), given.weights_of_rows
+            matrix = TableMatrix(cells, given.layout)
+            linear = gaussian.fit(matrix, sample_weight=given.row_weights)._fitted
+        first, weights = given.first_columns, given.weights_of_rows
         together = self.estimator == "extra_trees"
         plan = _Plan.of(X, weights, varies, first, together)
         start = whole = _expected(cells, scaling, linear)
@@ -404,7 +392,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     def _refuse_too_large(self, priors: Priors) -> None:
         n_rows, n_cols = priors.shape
         leaves = min((1 - 1 / FOLDS) * n_rows, MAX_SAMPLES)
-        size = 2 * leaves * self.n_estimators * n_cols * BYTES_PER_NODE
+        size = leaves * self.n_estimators * n_cols * BYTES_PER_LEAF
         if self.estimator == "extra_trees" and size > memory_of(torch.device("cpu")):
             raise MemoryError(
                 f"{self.n_estimators} trees for each of {n_cols} columns take up to "
@@ -517,12 +505,13 @@ class _Plan:
 class _Forest(Trees):
     """An ensemble, and the rows on which each of its trees was trained.
 
-    It predicts one column, or all columns that represent a category, whose trees have a
-    value of each of them in a leaf.
+    It predicts one column, or all columns that represent a category. Most leaves hold a
+    single row, so that many have the same value.
     """
 
     predicted: np.ndarray  # (q,), columns
-    values: np.ndarray | None  # (n_nodes, q), of leaves; None is the thresholds
+    values: np.ndarray  # (n_values, q), distinct ones of leaves
+    value_of_leaf: np.ndarray  # (n_leaves,), a position in `values`
     in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
 
     @classmethod
@@ -550,11 +539,15 @@ class _Forest(Trees):
             times = None if weights is None else weights[kept]
             trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept], times).tree_)
             bag[kept] = True
-        in_bag, values = np.packbits(in_bag, axis=1), None
-        if len(predicted) > 1:
-            values = np.concatenate([tree.value[:, :, 0] for tree in trees])
-        arrays = cls.arrays_of(trees, cols)
-        return cls(**arrays, predicted=predicted, values=values, in_bag=in_bag)
+        found = np.concatenate([tree.value[leaves_of(tree), :, 0] for tree in trees])
+        values, of_leaf = np.unique(found, axis=0, return_inverse=True)
+        return cls(
+            **cls.arrays_of(trees, cols),
+            predicted=predicted,
+            values=values,
+            value_of_leaf=small(of_leaf.reshape(-1)),
+            in_bag=np.packbits(in_bag, axis=1),
+        )
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Average the trees; for fitted rows, the trees that were not trained on them.
@@ -570,21 +563,15 @@ class _Forest(Trees):
 
         A leaf holds the rows that no split separates, mostly a single one.
         """
-        roots = self.roots[rng.randint(len(self.roots), size=X.shape[:2])]
-        return self._leaf_values(self.leaves(X, roots))
+        trees = rng.randint(len(self.n_splits), size=X.shape[:2])
+        return self.values[self.value_of_leaf[self.leaves(X, trees)]]
 
     def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        node = self.leaves(X)
+        values = self.values[self.value_of_leaf[self.leaves(X)]]
         seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
         votes = (seen == 0) | (own < 0)
         votes |= ~votes.any(0)
-        total = (self._leaf_values(node) * votes[..., None]).sum(0)
-        return total / votes.sum(0)[:, None]
-
-    def _leaf_values(self, node: np.ndarray) -> np.ndarray:
-        if self.values is None:
-            return self.thresholds[node][..., None]
-        return self.values[node]
+        return (values * votes[..., None]).sum(0) / votes.sum(0)[:, None]
 
 
 @dataclass(frozen=True)

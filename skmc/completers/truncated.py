@@ -11,7 +11,6 @@ from torch import Tensor
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.linalg import SVD, Randomness, full_svd, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import (
@@ -96,8 +95,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -157,8 +155,6 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
-    cost = Cost(0.08, svd=4e-7)
-    stacked = (Variant("TNNR"),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

@@ -3,7 +3,7 @@
 from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.elimination import Elimination, RowPairs, grams
-from skmc.linalg.fused import adam_update, linear, softmax_derivative
+from skmc.linalg.fused import DECAY, adam_update, linear, softmax_derivative
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.graph import directions_of, nearest, squared_distances
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded

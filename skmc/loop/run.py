@@ -166,6 +166,7 @@ class Run:
             "n_iter": torch.tensor(n_iter),
             "objective": state.objective,
             "residual": residual,
+            **self.solver.record(state),
         }
         progress = Progress(
             n_iter=n_iter,

@@ -5,7 +5,12 @@ Matrices may be in any container. Errors never compare cells where ``M`` is miss
 cells where ``M`` is known are compared, and all cells are ranked.
 """
 
-from skmc.metrics.draws import crps, energy_distance, interval_score
+from skmc.metrics.draws import (
+    crps,
+    energy_distance,
+    interval_score,
+    scale_reduction,
+)
 from skmc.metrics.errors import (
     mae,
     nmae,
@@ -36,5 +41,6 @@ __all__ = [
     "recall_at_k",
     "relative_error",
     "rmse",
+    "scale_reduction",
     "ssim",
 ]

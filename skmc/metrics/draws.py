@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
@@ -186,3 +188,51 @@ def _mean_distance(a: np.ndarray, b: np.ndarray) -> float:
     """The mean Euclidean distance of all pairs of rows."""
     total = sum(cdist(a[k : k + ROWS], b).sum() for k in range(0, len(a), ROWS))
     return float(total) / (len(a) * len(b))
+
+
+def scale_reduction(chains: ArrayLike) -> float:
+    r"""Potential scale reduction of chains, R-hat, which is near 1 if they agree.
+
+    .. math::
+
+        \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{W}}
+
+    for the later half of each chain, of :math:`n` steps: :math:`B` is the variance of
+    the means of the chains, and :math:`W` the *mean* of the variances within them. Of
+    several quantities, both are means over all of them. Values above 1.1 say that the
+    chains still depend on their starts.
+
+    Parameters
+    ----------
+    chains : array-like of shape (n_steps, n_chains) or (n_steps, n_chains, n)
+        Values of one or of n quantities, such as means of imputed cells.
+
+    Returns
+    -------
+    float
+        NaN for fewer than three steps. A single chain is taken to agree.
+
+    See Also
+    --------
+    skmc.plot.ConvergenceDisplay : Draws the chains.
+
+    References
+    ----------
+    Gelman, Rubin. Inference from iterative simulation using multiple sequences.
+    Statistical Science 7 (1992).
+
+    Examples
+    --------
+    >>> from skmc.metrics import scale_reduction
+    >>> round(scale_reduction([[0, 9], [9, 0], [1, 0], [2, 1], [1, 2], [0, 1]]), 2)
+    0.87
+    """
+    chains = np.asarray(chains, float)
+    later = chains[len(chains) // 2 :]
+    n = len(later)
+    if n < 2:
+        return math.nan
+    within = later.var(0, ddof=1).mean()
+    between = later.mean(0).var(0, ddof=1).mean() if later.shape[1] > 1 else 0.0
+    ratio = between / within if within > 0 else 0.0
+    return math.sqrt((n - 1) / n + ratio)

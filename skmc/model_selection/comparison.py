@@ -30,7 +30,8 @@ from skmc.model_selection.drawn import (
 )
 from skmc.model_selection.memory import memory_of, start_peak
 from skmc.model_selection.splitters import CellSplit, CountSplit
-from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
+from skmc.parameters import listed
+from skmc.tables import Source, cell_errors, completed_by, source_of
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
 METRICS_OF_COUNTS = {"rmse", "relative_error"}
@@ -38,12 +39,12 @@ Judge = Callable[[BaseCompleter, Entries, Entries], dict[str, float]]
 
 
 def compare(
-    completers: Mapping[str, Any] | Sequence[Any],
+    completers: Mapping[str, Any] | Sequence[Any] | Any,
     X: Container,
     *,
     cv: int = 5,
-    patterns: Sequence[Any] = ("mcar",),
-    metrics: Sequence[str] = ("nmae",),
+    patterns: Sequence[Any] | Any = ("mcar",),
+    metrics: Sequence[str] | str = ("nmae",),
     draws: int | None = None,
     random_state: Seed = 0,
     n_jobs: int | None = None,
@@ -53,23 +54,24 @@ def compare(
 
     Parameters
     ----------
-    completers : mapping of str to estimator, or sequence of estimators
+    completers : mapping of str to estimator, sequence of estimators, or estimator
         Completers, or imputers of scikit-learn; `skmc.completers.candidates_for` lists
         those that `AutoCompleter` tries. Estimators without ``predict_entries`` are
         fitted by ``fit_transform`` to an array with NaN.
     X : matrix of any container, or `Entries`, or table
         Observed cells, some of which are held out. A data frame or array with columns
-        that are not numbers is a table, which `MixedCompleter` and `AutoCompleter`
-        take. The parameters of the first `MixedCompleter` define the columns of
+        that are not numbers is a table, which `MixedCompleter` takes, around any
+        completer. The parameters of the first `MixedCompleter` define the columns of
         categories and levels, and the marks of missing cells.
     cv : int >= 1, default=5
         Number of splits for each pattern.
-    patterns : sequence, default=("mcar",)
+    patterns : str, splitter or sequence of them, default=("mcar",)
         Splitters of `Entries`, or names of patterns for `CellSplit`, which holds out a
         fifth of the cells. `CountSplit` holds out molecules of counts instead.
-    metrics : sequence of {"nmae", "mae", "rmse", "relative_error"}, default=("nmae",)
-        Errors over the held-out cells as in `skmc.metrics`; "nmae" divides by the range
-        of all observed values. Lower is better. Tables have only "nmae", the mean
+    metrics : str or sequence of str, default=("nmae",)
+        "nmae", "mae", "rmse" or "relative_error": errors over the held-out cells as in
+        `skmc.metrics`; "nmae" divides by the range of all observed values. Lower is
+        better. Tables have only "nmae", the mean
         error of cells as in `MixedCompleter.score`. A cell that is left missing has
         the error 1.
     draws : int >= 1 or None, default=None
@@ -140,7 +142,7 @@ def compare(
         pandas = importlib.import_module("pandas")
     except ImportError as error:
         raise ImportError("compare needs pandas: pip install pandas.") from error
-    named = _named(completers)
+    named, metrics = _named(completers), listed(metrics)
     if draws is not None:
         metrics = metrics_of_draws(named, metrics, draws)
     elif not metrics or not set(metrics) <= set(METRICS):
@@ -153,7 +155,7 @@ def compare(
         seed = seed_of(check_random_state(random_state))
         judge = DrawScore(draws, seed, deviations(cells), source)
     splits = []
-    for pattern in () if set(metrics) == {OF_ALL_CELLS} else patterns:
+    for pattern in () if set(metrics) == {OF_ALL_CELLS} else listed(patterns):
         if isinstance(pattern, str):
             pattern = CellSplit(pattern, cv, random_state=random_state)
         splitter = check_cv(pattern)
@@ -195,12 +197,12 @@ def compare(
     return importlib.import_module("skmc.model_selection._printed").Comparison(rows)
 
 
-def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+def _named(completers: Mapping[str, Any] | Sequence[Any] | Any) -> dict[str, Any]:
     if isinstance(completers, Mapping):
         named = dict(completers)
     else:
         named, count = {}, Counter[str]()
-        for completer in completers:
+        for completer in listed(completers):
             title = type(completer).__name__
             count[title] += 1
             named[title if count[title] == 1 else f"{title} {count[title]}"] = completer
@@ -215,11 +217,10 @@ def _cells(
     """Observed cells of a matrix or table, and the table."""
     if isinstance(X, Entries):
         return X, None
-    words = has_words(X)
     reader = next((c for c in named.values() if hasattr(c, "categorical")), None)
-    if words or reader is not None:
+    if reader is not None:
         source = source_of(X, reader)
-        if words or not source.table.only_numbers:
+        if not source.table.only_numbers:
             if not set(metrics) <= {"nmae", "crps"}:
                 raise ValueError(
                     "X has columns that are not numbers, so metrics must be ['nmae'], "

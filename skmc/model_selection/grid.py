@@ -264,7 +264,7 @@ def _fitted(group: list[tuple[Any, Any, Any]]) -> Fits:
     members, keys = [], []
     for key, completer, X in group:
         try:
-            members.append((completer, completer.batch_prepare(X)))
+            members.append(_prepared(completer, X))
             keys.append(key)
         except (ValueError, TypeError, MemoryError):
             pass  # the fit alone reports the error
@@ -279,6 +279,11 @@ def _fitted(group: list[tuple[Any, Any, Any]]) -> Fits:
     fitted = (completer for completer, _ in members)
     pairs = zip(keys, fitted, strict=True)
     return {key: completer for key, completer in pairs if hasattr(completer, "n_iter_")}
+
+
+def _prepared(completer: Any, X: Any) -> tuple[Any, Any]:
+    """Read the cells of a fold; `warn_user` knows this function by its name."""
+    return completer, completer.batch_prepare(X)
 
 
 def _warn_alone(n_fits: int, reason: str) -> None:

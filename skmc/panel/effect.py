@@ -274,7 +274,9 @@ class Panel:
         -------
         Panel
         """
-        if isinstance(covariates, str) or hasattr(covariates, "columns"):
+        if isinstance(covariates, str):
+            covariates = [covariates]
+        if hasattr(covariates, "columns"):
             raise ValueError(
                 "covariates must be a list, such as [covariate], also of one, got "
                 f"{type(covariates).__name__}."

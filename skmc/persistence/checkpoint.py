@@ -37,7 +37,7 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
 
         with checkpoint("fit.checkpoint"):
             completer.fit(X)
-            save(completer, "completer.safetensors")
+            save(completer, "completer.skmc")
 
     The progress of a fit is written to a folder at regular intervals, atomically. If
     the process dies, run the same block again. It gives the result of an uninterrupted
@@ -118,7 +118,7 @@ class _Folder:
     def __init__(self, path: Path, every: float):
         path.mkdir(parents=True, exist_ok=True)
         self.path, self.every = path, every
-        self.running = path / "running.safetensors"
+        self.running = path / "running.skmc"
         self.seeds_file = path / "seeds.json"
         self.next_write = -math.inf
         self.fit_id: str | None = None  # fingerprint of the current fit
@@ -128,7 +128,7 @@ class _Folder:
         self.loaded: dict[int, tuple[str, Solution]] = {}  # from the file read last
         self.files = {
             range(*map(int, file.stem.split("-")[1:])): file
-            for file in path.glob("finished-*.safetensors")
+            for file in path.glob("finished-*.skmc")
         }
         file = self.seeds_file
         self.seeds = json.loads(file.read_text()) if file.exists() else []
@@ -189,7 +189,7 @@ class _Folder:
             return
         if self.unwritten:
             first, last = min(self.unwritten), max(self.unwritten)
-            name = f"finished-{first}-{last + 1}.safetensors"
+            name = f"finished-{first}-{last + 1}.skmc"
             files.write(self.path / name, KIND, self.unwritten)
             self.unwritten = {}
         stored = self.number, self.fit_id, work()

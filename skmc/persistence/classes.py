@@ -1,10 +1,10 @@
-"""Classes that a file may name. Files never cause an import."""
+"""Classes that a file may name. Files import nothing but scikit-learn's modules."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 
-from sklearn.impute import MissingIndicator
 from torch import nn
 
 from skmc.base import BaseCompleter
@@ -13,7 +13,7 @@ from skmc.solvers import Solver, State
 
 COMPLETERS = (BaseCompleter, MixedCompleter, SeriesCompleter)
 BASES = (*COMPLETERS, Solver, State, nn.Module)  # terms are modules
-REGISTERED: list[type] = [MissingIndicator]
+REGISTERED: list[type] = []
 completer_classes()  # imported, so that files may name them
 
 
@@ -86,6 +86,11 @@ def find_class(name: str) -> type | None:
     top = module.partition(".")[0]
     if top == "skmc":  # attributes of other modules may cause an import
         found = [vars(sys.modules.get(module, object)).get(last)]
+    elif top == "sklearn":  # installed with skmc, and safe to import
+        try:
+            found = [vars(importlib.import_module(module)).get(last)]
+        except ImportError:
+            found = []
     elif top == "torch" and not module.startswith("torch.nn."):
         found = []
     else:
@@ -124,6 +129,7 @@ def why_not_storable(class_: type) -> str:
         return "another class of this name was defined later; make the object anew"
     return (
         "only numbers, strings, containers, arrays, tensors, and instances of skmc's "
-        "classes, of subclasses of BaseCompleter, Term, Solver, State and "
-        "torch.nn.Module, and of classes given to skmc.persistence.register can be"
+        "and scikit-learn's classes, of subclasses of BaseCompleter, Term, Solver, "
+        "State and torch.nn.Module, and of classes given to "
+        "skmc.persistence.register can be"
     )

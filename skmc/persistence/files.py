@@ -1,4 +1,4 @@
-"""Files that hold packed objects: safetensors, with JSON in the metadata."""
+"""Files that hold packed objects: ZIP, with JSON and the bytes of arrays."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
-import safetensors.numpy
-from safetensors import SafetensorError, safe_open
+from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
-FORMAT = 3  # increased if older code would misread the files
+FORMAT = 4  # increased if older code would misread the files
+HEADER, ARRAYS = "skmc.json", "arrays"  # parts of the file
+LENGTH = 2  # bytes of the length of a ZIP file's comment, which ends the file
+DIGITS = 64  # of a SHA-256
+COMPRESSED = 2**24  # bytes of arrays; more take long, and are mostly noise
+AT_ONCE = 2**20  # bytes of a part of a checksum
 
 
 def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
@@ -89,7 +94,7 @@ def fingerprint(value: object) -> str:
 def write_packed(
     path: str | os.PathLike, kind: str, content: object, arrays: list[np.ndarray]
 ) -> None:
-    """Write the result of a `Packer`.
+    """Write the result of a `Packer`: a ZIP file, whose comment is its SHA-256.
 
     Parameters
     ----------
@@ -106,17 +111,28 @@ def write_packed(
         "format": FORMAT,
         "kind": kind,
         "skmc": skmc.__version__,
+        "arrays": [(dtype_to_descr(array.dtype), array.shape) for array in arrays],
         "content": content,
     }
-    text = json.dumps(header, allow_nan=False)
-    digest = _digest(text, arrays)
-    metadata = {"skmc": text, "format": str(FORMAT), "sha256": digest}
-    named = {str(k): array for k, array in enumerate(arrays)}
-    replace_file(path, lambda part: safetensors.numpy.save_file(named, part, metadata))
+    large = sum(array.nbytes for array in arrays) > COMPRESSED
+
+    def fill(part: Path) -> None:
+        with ZipFile(part, "w", ZIP_STORED if large else ZIP_DEFLATED) as file:
+            file.writestr(HEADER, json.dumps(header, allow_nan=False))
+            with file.open(ARRAYS, "w", force_zip64=True) as stream:
+                for array in arrays:
+                    stream.write(_bytes(array).data)
+        with open(part, "rb+") as raw:
+            size = raw.seek(-LENGTH, os.SEEK_END)
+            digest = _digest_of(raw, size)
+            raw.seek(size)
+            raw.write(_comment(digest))
+
+    replace_file(path, fill)
 
 
 def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
-    """Read the header and the arrays of a file, and verify its checksum.
+    """Verify the checksum of a file, and read its header and its arrays.
 
     Parameters
     ----------
@@ -129,41 +145,62 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
     -------
     tuple of dict, list of ndarray
     """
-    with open(path, "rb"):
-        pass  # the system's own error is more specific
-    try:
-        with safe_open(path, "np") as file:
-            metadata = file.metadata() or {}
-            if "skmc" not in metadata:
-                raise StorageError(f"{path} was not written by skmc.")
-            number = metadata.get("format", "")
-            if number.isdecimal() and int(number) > FORMAT:
-                raise StorageError(
-                    f"{path} has format {number}, newer than {FORMAT}, the newest that "
-                    f"skmc {skmc.__version__} reads; install a newer skmc."
-                )
-            if number.isdecimal() and int(number) < FORMAT:
-                raise StorageError(
-                    f"{path} has format {number}, which skmc {skmc.__version__} no "
-                    "longer reads; fit the completer again and save it anew."
-                )
-            arrays = [file.get_tensor(name) for name in sorted(file.keys(), key=int)]
-    except StorageError:
-        raise
-    except (SafetensorError, ValueError, TypeError) as error:
+    with open(path, "rb") as raw:
+        size = max(0, raw.seek(0, os.SEEK_END) - LENGTH - DIGITS)
+        digest = _digest_of(raw, size)
+        if raw.read() != _comment(digest):
+            raise StorageError(
+                f"{path} was damaged or tampered with, or was not written by skmc: its "
+                "checksum differs."
+            )
+        with ZipFile(raw) as file:
+            header = json.loads(file.read(HEADER))
+            _verify(path, kind, header)
+            with file.open(ARRAYS) as stream:
+                arrays = [_read_array(stream, *item) for item in header["arrays"]]
+    return header, arrays
+
+
+def _verify(path: str | os.PathLike, kind: str, header: dict) -> None:
+    """Refuse a file of another format or kind."""
+    number = header["format"]
+    if number > FORMAT:
         raise StorageError(
-            f"{path} is damaged or was not written by skmc ({error})."
-        ) from error
-    if _digest(metadata["skmc"], arrays) != metadata.get("sha256"):
-        raise StorageError(
-            f"{path} was damaged or tampered with: its checksum differs."
+            f"{path} has format {number}, newer than {FORMAT}, the newest that "
+            f"skmc {skmc.__version__} reads; install a newer skmc."
         )
-    header = json.loads(metadata["skmc"])
-    if str(header["format"]) != number:
-        raise StorageError(f"{path} was tampered with: it has two format numbers.")
+    if number < FORMAT:
+        raise StorageError(
+            f"{path} has format {number}, which skmc {skmc.__version__} no "
+            "longer reads; fit the completer again and save it anew."
+        )
     if header["kind"] != kind:
         raise StorageError(f"{path} holds a {header['kind']}, not a {kind}.")
-    return header, arrays
+
+
+def _read_array(stream: IO[bytes], descr: Any, shape: list[int]) -> np.ndarray:
+    array = np.empty(shape, descr_to_dtype(descr))
+    _bytes(array)[:] = np.frombuffer(stream.read(array.nbytes), np.uint8)
+    return array
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _comment(digest: str) -> bytes:
+    """The length of the comment, and the comment."""
+    return DIGITS.to_bytes(LENGTH, "little") + digest.encode()
+
+
+def _digest_of(raw: IO[bytes], size: int) -> str:
+    """SHA-256 of the first bytes of a file."""
+    sha = hashlib.sha256()
+    raw.seek(0)
+    while size and (part := raw.read(min(size, AT_ONCE))):
+        sha.update(part)
+        size -= len(part)
+    return sha.hexdigest()
 
 
 def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
@@ -201,8 +238,8 @@ def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
             os.fsync(file.fileno())
         part.chmod(mode)  # some writers restrict it to the owner
         os.replace(part, path)
-    except (OSError, SafetensorError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+    except OSError as error:
+        if error.errno is not None:
             raise OSError(error.errno, error.strerror, asked) from error
         raise OSError(f"{asked} cannot be written: {error}") from error
     finally:

@@ -82,11 +82,38 @@ def _optimizer(name: str, attributes: dict) -> Any:
     return optimizer
 
 
+def _numpy_generator(name: str, state: dict) -> np.random.Generator:
+    bits = vars(np.random)[name]
+    if not issubclass(bits, np.random.BitGenerator):
+        raise TypeError(f"numpy.random.{name} generates no bits")
+    generator = np.random.Generator(bits())
+    generator.bit_generator.state = state
+    return generator
+
+
+def _numpy_generator_parts(generator: np.random.Generator) -> list:
+    bits = generator.bit_generator
+    return [type(bits).__name__, bits.state]
+
+
 KINDS = {
     "float": Kind(float, lambda value: [str(value)], float),  # JSON has no infinity
     "tuple": Kind(tuple, list, lambda *items: items),
     "slice": Kind(slice, lambda value: [value.start, value.stop, value.step], slice),
     "scalar": Kind(None, lambda value: [np.asarray(value)], lambda array: array[()]),
+    "numpy_dtype": Kind(None, lambda value: [value.str], np.dtype),
+    "numpy_type": Kind(
+        None, lambda value: [np.dtype(value).str], lambda text: np.dtype(text).type
+    ),
+    "masked": Kind(
+        np.ma.MaskedArray,
+        lambda value: [value.data, np.ma.getmaskarray(value), value.fill_value],
+        lambda *parts: np.ma.MaskedArray(parts[0], parts[1], fill_value=parts[2]),
+        True,
+    ),
+    "numpy_generator": Kind(
+        np.random.Generator, _numpy_generator_parts, _numpy_generator, True
+    ),
     "dtype": Kind(torch.dtype, lambda value: [str(value)], DTYPES.__getitem__),
     "device": Kind(torch.device, lambda value: [str(value)], torch.device),
     "size": Kind(torch.Size, list, lambda *shape: torch.Size(shape)),
@@ -132,4 +159,26 @@ def tag_of(value: object) -> str:
         return "enum"
     if vars(torch.optim).get(type(value).__name__) is type(value):
         return "optimizer"
-    return "object"
+    if isinstance(value, np.dtype):
+        return "numpy_dtype"
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return "numpy_type"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "record"
+    return "extension" if is_extension(type(value)) else "object"
+
+
+def is_extension(class_: type) -> bool:
+    """Whether a class of scikit-learn is compiled: it has no attributes to store.
+
+    Parameters
+    ----------
+    class_ : type
+        Any class.
+
+    Returns
+    -------
+    bool
+    """
+    compiled = not class_.__dictoffset__ and not issubclass(class_, tuple)
+    return compiled and class_.__module__.startswith("sklearn.")

@@ -1,37 +1,38 @@
-"""Storage of fitted completers: safetensors and JSON instead of pickle."""
+"""Storage of fitted completers: JSON and arrays in a ZIP file instead of pickle."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from skmc.base import HOOKS, BaseCompleter
-from skmc.completers import MixedCompleter, SeriesCompleter
+from sklearn.base import BaseEstimator
+
+from skmc.base import HOOKS
 from skmc.persistence import files
-from skmc.persistence.classes import COMPLETERS
 from skmc.persistence.serialize import StorageError
 
-Completer = BaseCompleter | MixedCompleter | SeriesCompleter
 
-
-def save(completer: Completer, path: str | os.PathLike) -> None:
+def save(completer: BaseEstimator, path: str | os.PathLike) -> None:
     """Write a completer, with everything it has learned, to a file.
 
-    The file is in the safetensors format. Arrays and tensors are stored in binary form,
-    other attributes as JSON in the metadata, together with the version of the format,
-    the version of skmc, and a SHA-256 checksum. The file is written atomically.
+    The file is a ZIP archive of two parts: the bytes of all arrays and tensors, and
+    JSON for the other attributes, the version of the format and the version of skmc.
+    Its comment is the SHA-256 of all bytes before it. The file is written atomically,
+    and compressed if the arrays have at most 16 MiB.
 
     Parameters
     ----------
-    completer : completer
-        Completer of skmc or of your own, fitted or not. Callbacks are not stored.
+    completer : estimator
+        Completer of skmc or of your own, fitted or not, or a pipeline or a search of
+        scikit-learn that holds one. Callbacks are not stored.
     path : str or path-like
-        Path of the file, usually with the extension ".safetensors". An existing file is
+        Path of the file, usually with the extension ".skmc". An existing file is
         replaced.
 
     Raises
     ------
     TypeError
-        ``completer`` is not a completer, or it has an attribute that cannot be stored,
+        ``completer`` is not an estimator, or it has an attribute that cannot be stored,
         such as a function.
 
     See Also
@@ -42,7 +43,8 @@ def save(completer: Completer, path: str | os.PathLike) -> None:
     Notes
     -----
     Completers, terms, models, solvers and states that you derive from the base classes
-    are stored like skmc's own if they are defined at the top level of a module. Use
+    are stored like skmc's own if they are defined at the top level of a module, and so
+    are all estimators of scikit-learn, which its same version should load. Use
     `register` for other classes. A class defined in a script is stored as
     ``__main__.Name``, and can be loaded only by a script that defines it, too.
 
@@ -56,7 +58,7 @@ def save(completer: Completer, path: str | os.PathLike) -> None:
     >>> X[2, 3] = np.nan
     >>> completer = SVDCompleter(rank=1, scaling=None).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "svd.safetensors"
+    ...     path = Path(folder) / "svd.skmc"
     ...     save(completer, path)
     ...     again = load(path)
     >>> again
@@ -64,21 +66,20 @@ def save(completer: Completer, path: str | os.PathLike) -> None:
     >>> bool((again.transform(X) == completer.transform(X)).all())
     True
     """
-    if not isinstance(completer, COMPLETERS):
-        raise TypeError(
-            f"save stores completers, got {type(completer).__name__}. Store a pipeline "
-            "or a search by skops.io.dump, or save the completer in it."
-        )
+    if not isinstance(completer, BaseEstimator):
+        raise TypeError(f"save stores completers, got {type(completer).__name__}.")
     files.write(path, "completer", completer, omit=HOOKS)
 
 
-def load(path: str | os.PathLike) -> Completer:
+def load(path: str | os.PathLike) -> Any:
     """Read a completer that `save` wrote.
 
-    Loading executes nothing that the file names and imports nothing. The file may name
-    classes of skmc and, if your program has imported them before, subclasses of skmc's
-    base classes and of `torch.nn.Module`. The checksum detects damage and careless
-    edits. It is not a signature, which would need a secret.
+    Loading calls no function and no constructor that the file names, except those of
+    scikit-learn's compiled classes, such as trees, and imports nothing else than
+    scikit-learn. The file may name classes of skmc and of scikit-learn and, if your
+    program has imported them before, subclasses of skmc's base classes and of
+    `torch.nn.Module`. The checksum detects damage and careless edits. It is not a
+    signature, which would need a secret.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def load(path: str | os.PathLike) -> Completer:
 
     Returns
     -------
-    completer
+    estimator
         Completer with tensors on the CPU. It gives the same results as the completer
         that was saved.
 
@@ -102,7 +103,7 @@ def load(path: str | os.PathLike) -> Completer:
     save : Writes the file.
     """
     completer = files.read(path, "completer", device="cpu")
-    if not isinstance(completer, COMPLETERS):
+    if not isinstance(completer, BaseEstimator):
         raise StorageError(
             f"{path} holds a {type(completer).__name__}, not a completer."
         )

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,12 +15,9 @@ from torch import Tensor, nn
 
 from skmc.new_rows import Deferred
 from skmc.persistence.classes import find_class, qualified_name, why_not_storable
-from skmc.persistence.kinds import DTYPES, KINDS, tag_of
+from skmc.persistence.kinds import DTYPES, KINDS, is_extension, tag_of
 
 JSON_TYPES = (bool, int, str, type(None))
-# Types that safetensors supports; other arrays are stored as bytes.
-STORED = {"bool", "float16", "float32", "float64"}
-STORED |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 BUILT_IN: tuple[type, ...] = (dict, float, int, list, set, str, tuple)
 BUILT_IN += (bytes, frozenset, np.ndarray, Tensor)
 HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
@@ -103,16 +100,10 @@ class Packer:
     def _pack_array(self, value: np.ndarray) -> dict:
         if value.dtype == object:
             return {"shape": list(value.shape), "items": self._each(value.flat)}
-        if value.dtype.names:
-            raise TypeError("An array with named fields cannot be stored.")
+        if value.dtype.hasobject:
+            raise TypeError("An array with fields of objects cannot be stored.")
         fortran = value.flags.fnc
-        value = value.T if fortran else value
-        return {
-            "array": self._store(value),
-            "dtype": value.dtype.newbyteorder("=").str,
-            "shape": list(value.shape),
-            "fortran": fortran,
-        }
+        return {"array": self._store(value.T if fortran else value), "fortran": fortran}
 
     def _pack_tensor(self, value: Tensor) -> dict:
         if value.grad_fn is not None:
@@ -126,10 +117,7 @@ class Packer:
             self.alive.append(memory)
             whole = torch.empty(0, dtype=torch.uint8, device=value.device)
             whole.set_(memory)  # type: ignore[call-overload]
-            name = str(value.dtype).removeprefix("torch.")
-            fits = name in STORED and memory.nbytes() % value.itemsize == 0
-            array = whole.cpu().numpy()
-            self.storages[key] = self._store(array.view(name) if fits else array)
+            self.storages[key] = self._store(whole.cpu().numpy())
         return {
             "memory": self.storages[key],
             "dtype": str(value.dtype),
@@ -144,6 +132,16 @@ class Packer:
 
     def _pack_enum(self, value: enum.Enum) -> dict:
         return {"class": self._name(value), "value": self.pack(value.value)}
+
+    def _pack_record(self, value: tuple) -> dict:
+        return {"class": self._name(value), "items": self._each(value)}
+
+    def _pack_extension(self, value: object) -> dict:
+        make, args, *state = cast(tuple, value.__reduce_ex__(2))
+        if make is not type(value):
+            raise TypeError(f"{self._name(value)} cannot be stored.")
+        parts = [list(args), state[0] if state else None]
+        return {"class": self._name(value), "items": self._each(parts)}
 
     def _pack_object(self, value: object) -> dict:
         name = self._name(value)
@@ -164,9 +162,7 @@ class Packer:
 
     def _store(self, value: np.ndarray) -> int:
         value = np.ascontiguousarray(value).reshape(value.shape)
-        value = value.astype(value.dtype.newbyteorder("="), copy=False)
-        stored = value.dtype.name in STORED
-        self.arrays.append(value if stored else value.reshape(-1).view(np.uint8))
+        self.arrays.append(value.astype(value.dtype.newbyteorder("="), copy=False))
         return len(self.arrays) - 1
 
 
@@ -289,9 +285,8 @@ class Unpacker:
             for i, item in enumerate(node["items"]):
                 value.flat[i] = self.unpack(item)
             return value
-        flat = self.arrays[node["array"]].reshape(-1)
-        value = flat.view(node["dtype"]).reshape(node["shape"])
-        return value.T if node["fortran"] else value
+        array = self.arrays[node["array"]]
+        return array.T if node["fortran"] else array
 
     def _unpack_tensor(self, node: dict) -> Tensor | None:
         if node["memory"] is None:
@@ -299,8 +294,8 @@ class Unpacker:
         device = self.device or node["device"]
         key = node["memory"], device
         if key not in self.storages:
-            memory = torch.from_numpy(self.arrays[node["memory"]].reshape(-1))
-            self.storages[key] = memory.view(torch.uint8).to(device)
+            array = self.arrays[node["memory"]].reshape(-1).view(np.uint8)
+            self.storages[key] = torch.from_numpy(array).to(device)
         dtype = DTYPES[node["dtype"]]
         memory = self.storages[key]
         memory = memory[: len(memory) // dtype.itemsize * dtype.itemsize].view(dtype)
@@ -319,8 +314,27 @@ class Unpacker:
             raise StorageError(f"{node['class']} is not an enumeration")
         return cls(self.unpack(node["value"]))
 
+    def _unpack_record(self, node: dict) -> Any:
+        cls, items = self._class(node), self._each(node["items"])
+        names = getattr(cls, "_fields", None)
+        if not issubclass(cls, tuple) or names is None or len(names) != len(items):
+            raise StorageError(f"{node['class']} has other fields than in the file")
+        return tuple.__new__(cls, items)
+
+    def _unpack_extension(self, node: dict) -> Any:
+        cls = self._class(node)
+        if not is_extension(cls):
+            raise StorageError(f"{node['class']} is no extension type")
+        args, state = self._each(node["items"])
+        value = cls(*args)
+        if state is not None:
+            value.__setstate__(state)
+        return value
+
     def _unpack_object(self, node: dict) -> Any:
         cls = self._class(node)
+        if is_extension(cls):
+            raise StorageError(f"{node['class']} has no attributes")
         value = self._remember(node, object.__new__(cls))
         if isinstance(value, nn.Module):
             nn.Module.__init__(value)

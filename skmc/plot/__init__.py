@@ -1,4 +1,4 @@
-"""Displays of completions, explanations, effects, missing cells, spectra and histories.
+"""Displays of completions, of imputed beside observed values, of fits and effects.
 
 They need matplotlib (``pip install 'skmc[plot]'``). As in scikit-learn, each display is
 made by ``from_estimator`` or from its data. Its ``plot`` draws it again, with other
@@ -6,6 +6,8 @@ options or in other Axes.
 """
 
 from skmc.plot.completion import CompletionDisplay
+from skmc.plot.convergence import ConvergenceDisplay
+from skmc.plot.distribution import DistributionDisplay
 from skmc.plot.event_study import EventStudyDisplay
 from skmc.plot.explanation import ExplanationDisplay
 from skmc.plot.history import HistoryDisplay
@@ -16,6 +18,8 @@ from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [
     "CompletionDisplay",
+    "ConvergenceDisplay",
+    "DistributionDisplay",
     "EventStudyDisplay",
     "ExplanationDisplay",
     "HistoryDisplay",

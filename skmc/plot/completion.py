@@ -10,6 +10,7 @@ import numpy as np
 
 from skmc.cells import Container, to_cells
 from skmc.metrics import nmae
+from skmc.parameters import listed
 from skmc.plot.panels import (
     add_colorbar,
     axes_for,
@@ -143,7 +144,7 @@ class CompletionDisplay:
         self,
         *,
         ax: Any = None,
-        panels: Sequence[str] | None = None,
+        panels: str | Sequence[str] | None = None,
         cmap: Any = "viridis",
         scaling: str | None = "auto",
         vmin: float | None = None,
@@ -156,10 +157,10 @@ class CompletionDisplay:
         ----------
         ax : array-like of matplotlib Axes, one for each panel, default=None
             Axes of the panels; None makes a figure.
-        panels : sequence of {"observed", "completed", "truth", "error"}, default=None
-            Panels to draw; None draws all that are available. "error" is the absolute
-            error of the completion. Its title shows the NMAE over the missing cells
-            with known truth.
+        panels : str or sequence of str, default=None
+            Panels to draw, of "observed", "completed", "truth" and "error"; None draws
+            all that are available. "error" is the absolute error of the completion. Its
+            title shows the NMAE over the missing cells with known truth.
         cmap : str or matplotlib Colormap, default="viridis"
             Colors of the values; "gray" suits pictures. Missing cells get a color that
             is far from all of them.
@@ -192,7 +193,7 @@ class CompletionDisplay:
         known = ["observed", "completed"]
         if self.truth is not None:
             known += ["truth", "error"]
-        panels = list(known if panels is None else panels)
+        panels = listed(known if panels is None else panels)
         unknown = [name for name in panels if name not in known]
         if unknown or not panels:
             raise ValueError(f"panels must be of {known}, got {unknown}.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skmc.parameters import listed
 from skmc.plot.panels import axes_for
 
 LABELS = {"validation": "validation RMSE (scaled)"}
@@ -105,7 +106,7 @@ class HistoryDisplay:
         self,
         *,
         ax: Any = None,
-        keys: Sequence[str] | None = None,
+        keys: str | Sequence[str] | None = None,
         name: str | None = None,
     ) -> HistoryDisplay:
         """Draw one panel for each key.
@@ -120,7 +121,7 @@ class HistoryDisplay:
         ax : array-like of matplotlib Axes, one for each key, default=None
             Axes of the panels; None makes a figure. Pass the Axes of another display to
             compare fits.
-        keys : sequence of str, default=None
+        keys : str or sequence of str, default=None
             Keys of the history; None draws all that record a single number.
         name : str or None, default=None
             Name for the legend, instead of the estimator's.
@@ -138,7 +139,7 @@ class HistoryDisplay:
         """
         steps = self.history["n_iter"]
         known = [k for k, v in self.history.items() if k != "n_iter" and v.ndim == 1]
-        keys = list(known if keys is None else keys)
+        keys = listed(known if keys is None else keys)
         unknown = [key for key in keys if key not in known]
         if unknown or not keys:
             raise ValueError(f"keys must be of {known}, got {unknown}.")

@@ -37,8 +37,9 @@ def axes_for(
     *,
     below: float = 0.0,
     aside: float = 0.0,
+    per_row: int | None = None,
 ) -> tuple[Any, np.ndarray]:
-    """Find the figure and the Axes of the panels: the given ones, or new ones in a row.
+    """Find the figure and the Axes of the panels: the given ones, or new ones.
 
     Parameters
     ----------
@@ -54,6 +55,8 @@ def axes_for(
         Free space below new panels, in inches.
     aside : float, default=0.0
         Free space at the side of new panels, in inches.
+    per_row : int or None, default=None
+        Largest number of new panels in a row; None puts all into one.
 
     Returns
     -------
@@ -64,14 +67,18 @@ def axes_for(
     """
     plt = pyplot()
     if ax is None:
+        n_rows = -(-n_panels // (per_row or n_panels))
+        n_cols = -(-n_panels // n_rows)
         figure, axes = plt.subplots(
-            1,
-            n_panels,
-            figsize=(width * n_panels + aside, width * aspect + below),
+            n_rows,
+            n_cols,
+            figsize=(width * n_cols + aside, n_rows * (width * aspect + below)),
             squeeze=False,
             layout="compressed",
         )
-        return figure, axes[0]
+        for axis in axes.flat[n_panels:]:
+            axis.remove()
+        return figure, axes.ravel()[:n_panels]
     axes = np.atleast_1d(np.asarray(ax, object)).ravel()
     for axis in axes:
         if not hasattr(axis, "imshow"):

@@ -7,7 +7,7 @@ from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.narrowing import modules_in
 from skmc.solvers.norms import norm, parameter_norm, ratio, relative_norm
-from skmc.solvers.parametric import Adam, ParametricSolver
+from skmc.solvers.parametric import LARGEST_STEP, Adam, ParametricSolver, RelativeAdam
 from skmc.solvers.row_descent import CodeDescent, RowDescent
 from skmc.solvers.row_systems import solved
 from skmc.solvers.solver import DecomposingSolver, Solver, State

@@ -14,9 +14,11 @@ from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import FactorProduct
 from skmc.solvers.norms import relative_slope
-from skmc.solvers.parametric import Adam, ParametricSolver
+from skmc.solvers.parametric import Adam, ParametricSolver, RelativeAdam
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
+
+TINY = 1e-30
 
 
 class _WhenRead:
@@ -114,6 +116,13 @@ class Descent(ParametricSolver[Observed, DescentState]):
         a learned regularizer must continue to fade while the model settles.
     penalties : mapping of str to Term
         Penalties ``R_j`` by the names of the model's parameters.
+    flow : bool, default=False
+        Whether the model follows the gradient, by `RelativeAdam`, instead of `Adam`.
+    free_means : bool, default=False
+        Whether the completion is the model's plus the mean residual of each column,
+        which costs the model no rank.
+    haste : float, default=1.0
+        Factor of the learning rate of the terms' parameters.
 
     See Also
     --------
@@ -127,6 +136,9 @@ class Descent(ParametricSolver[Observed, DescentState]):
     lr: float
     horizon: int
     penalties: Mapping[str, Term] = field(default_factory=dict)
+    flow: bool = False
+    free_means: bool = False
+    haste: float = 1.0
 
     @torch.no_grad()
     def init(self, data: Observed) -> DescentState:
@@ -137,19 +149,29 @@ class Descent(ParametricSolver[Observed, DescentState]):
         X = data.values
         terms = copy.deepcopy(Sum(self.terms), memo).to(X.device, X.dtype)
         self.begin([*model.parameters(), *terms.parameters()])
-        optimizers = [Adam.of(model.parameters(), self.lr)]
+        kind = RelativeAdam if self.flow else Adam
+        optimizers = [kind.of(model.parameters(), self.lr)]
         for term in terms:
             if own := list(term.parameters()):
-                optimizers.append(Adam.of(own, self.lr * term.every))
-        return self._evaluate(model, terms, optimizers, 0)
+                optimizers.append(Adam.of(own, self.haste * self.lr * term.every))
+        return self._evaluate(data, model, terms, optimizers, 0)
 
     def _evaluate(
-        self, model: nn.Module, terms: Sum, optimizers: list[Adam], iteration: int
+        self,
+        data: Observed,
+        model: nn.Module,
+        terms: Sum,
+        optimizers: list[Adam],
+        iteration: int,
     ) -> DescentState:
         live = _evaluated(model)
-        X = live[-1] if isinstance(live, list) else live
+        X = _product(live)
         # The next step changes parameters in place.
         X = X.detach().clone() if isinstance(X, nn.Parameter) else X.detach()
+        if self.free_means:
+            # Columns without a cell have no residual.
+            share = data.times / data.column_weights.clamp_min(TINY)
+            X = X - (share * data.residual(X)).sum(-2, keepdim=True)
         objective: Any = None
         if self.penalties:
             objective, grad = terms.value_and_grad(X)
@@ -159,6 +181,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
                 objective = objective + value
         else:
             grad = terms.grad(X)
+        if self.free_means:  # which depend on the model
+            grad = grad - share * grad.sum(-2, keepdim=True)
         return DescentState(
             X=X,
             objective=objective,
@@ -179,7 +203,9 @@ class Descent(ParametricSolver[Observed, DescentState]):
         for optimizer in terms:
             optimizer.step()
         iteration = state.iteration + 1
-        return self._evaluate(state.model, state.terms, state.optimizers, iteration)
+        return self._evaluate(
+            data, state.model, state.terms, state.optimizers, iteration
+        )
 
     def resume(self, data: Observed | None, state: DescentState) -> DescentState:
         objective: Any = state.objective if self.penalties else None
@@ -191,7 +217,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.
 
         A plain gradient norm also vanishes at the start, where all factors are small.
-        Division by ``|X|`` makes the measure independent of the scale of the factors.
+        Division by ``|X|`` makes the measure independent of the scale of the factors;
+        free means are not a part of this ``X``.
         Division by ``|P(M)|``, the gradient of the data fit at X = 0, makes it
         independent of the scale of the data.
 
@@ -214,7 +241,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
             grad if p.grad is None else grad + p.grad
             for grad, p in zip(_pulled(current, True), parameters, strict=True)
         ]
-        return relative_slope(grads, parameters, [current.X], data)
+        X = _product(current.live).detach()
+        return relative_slope(grads, parameters, [X], data)
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
         return self.resume(None, super().select(state, members))
@@ -230,6 +258,11 @@ def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]
         return cast(FactorProduct, state.model).pull(state.grad, state.live)
     parameters = state.optimizers[0].parameters
     return torch.autograd.grad(state.live, parameters, state.grad, retain_graph)
+
+
+def _product(live: Any) -> Tensor:
+    """The model's completion."""
+    return live[-1] if isinstance(live, list) else live
 
 
 def _evaluated(model: nn.Module) -> Any:

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import adam_update
+from skmc.linalg import DECAY, adam_update
 from skmc.solvers.solver import D, S, Solver
+
+LARGEST_STEP = 0.2  # of `RelativeAdam`, in root mean squares of the tensor
 
 
 class ParametricSolver(Solver[D, S]):
@@ -159,6 +161,69 @@ class Adam:
         adam_update(parameters, grads, first, second, self.count, rate, self.beta2)
         for p in self.parameters:
             p.grad = None
+
+
+@dataclass(frozen=True)
+class RelativeAdam(Adam):
+    r"""Adam whose steps keep the low rank of the gradient.
+
+    .. math::
+
+        v \leftarrow \beta_2 v + (1 - \beta_2) \overline{g^2}, \qquad
+        \theta \leftarrow \theta - \min(\eta, .2 \, \overline{\theta^2}^{1/2})
+        \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)}}
+
+    The bar is the mean over the entries of a tensor, so that the step is a multiple of
+    the first moment. From a small start, a tensor grows by at most a fifth per step
+    along the gradient, as in gradient flow, and products of tensors stay of low rank.
+    `Adam` moves every entry by the learning rate, and so raises all singular values.
+
+    Parameters
+    ----------
+    parameters : list of Tensor
+        Parameters to update in place, of shape (\*batch, n, k).
+    first : list of Tensor
+        First moments ``m``.
+    second : list of Tensor
+        Second moments ``v``, of shape (\*batch, 1, 1).
+    count : float32 Tensor of shape ()
+        Number of steps ``t``.
+    lr : float
+        Learning rate.
+    beta2 : float, default=0.999
+        Decay rate of the second moments.
+
+    See Also
+    --------
+    Adam : Has a second moment for each entry.
+    """
+
+    @classmethod
+    def of(
+        cls, parameters: Iterable[Tensor], lr: float, beta2: float = 0.999
+    ) -> RelativeAdam:
+        adam = Adam.of(parameters, lr, beta2)
+        second = [p.new_zeros(*p.shape[:-2], 1, 1) for p in adam.parameters]
+        return cls(adam.parameters, adam.first, second, adam.count, lr, beta2)
+
+    def step(self, decay: float | Tensor = 1.0) -> None:
+        self.count.add_(1)
+        unbias1, unbias2 = 1 - DECAY**self.count, 1 - self.beta2**self.count
+        for p, m, v in zip(self.parameters, self.first, self.second, strict=True):
+            if p.grad is None:
+                continue
+            m.lerp_(p.grad, 1 - DECAY)
+            v.lerp_(_mean_square(p.grad), 1 - self.beta2)
+            scale = (v / unbias2).sqrt().clamp_min(torch.finfo(v.dtype).tiny)
+            size = (LARGEST_STEP * _mean_square(p).sqrt()).clamp_max(self.lr * decay)
+            p.addcmul_(m, -size / scale / unbias1)
+            p.grad = None
+
+
+def _mean_square(X: Tensor) -> Tensor:
+    """Mean square of the entries of each member, ``(*batch, 1, 1)``."""
+    n = X.shape[-2] * X.shape[-1]
+    return torch.linalg.vector_norm(X, dim=(-2, -1), keepdim=True).square() / n
 
 
 def _like(parameter: Tensor, grad: Tensor) -> Tensor:

@@ -116,6 +116,20 @@ class Solver(ABC, Generic[D, S]):
         """
         return data.misfit(X)
 
+    def record(self, state: S) -> dict[str, Tensor]:
+        """Further numbers of an iterate for the history; by default, none.
+
+        Parameters
+        ----------
+        state : State
+            Current state.
+
+        Returns
+        -------
+        dict of str to Tensor of shape (\\*batch,)
+        """
+        return {}
+
     def resume(self, data: D, state: S) -> S:
         """Rebuild values that cannot be stored: tensors with a graph became None.
 

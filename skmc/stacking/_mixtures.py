@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
-from skmc.tables import Calibration, sharpened
+from skmc.cells import Calibration, sharpened
 
 JITTER = 1e-10  # of the mean square, for linearly dependent predictions
 STEPS, HALVINGS = 100, 30  # largest numbers, of Newton's method

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from skmc.cells import Entries
+from skmc.cells import Calibration, Entries, Layout, OneHot
 from skmc.stacking._mixtures import JITTER, calibration, mixture
-from skmc.tables import Calibration, Categorical, Table
 
 PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
 GROUPS = 5  # of rows; weights are fitted to all but one and evaluated on it
@@ -183,35 +182,35 @@ class HeldOutCategory:
         Probabilities that the candidates give to the categories.
     true : int ndarray of shape (n,)
         Positions of the true categories.
-    category : Categorical
-        The column of the table.
+    category : OneHot
+        The category.
     """
 
     columns: np.ndarray
     place: np.ndarray
     proba: np.ndarray
     true: np.ndarray
-    category: Categorical
+    category: OneHot
 
     @classmethod
     def all_of(
-        cls, table: Table, cells: Entries, residuals: np.ndarray
+        cls, layout: Layout, cells: Entries, residuals: np.ndarray
     ) -> list[HeldOutCategory]:
-        """Find the cells of all categories of a table.
+        """Find the cells of all categories of a table that a matrix represents.
 
         ``residuals`` of shape (n_cells, n_candidates) are those of the numbers that the
         candidates predict.
         """
         return [
             cls._of(columns, category, cells, residuals)
-            for columns, category in table.categories
+            for columns, category in layout.categories
         ]
 
     @classmethod
     def _of(
         cls,
         columns: np.ndarray,
-        category: Categorical,
+        category: OneHot,
         cells: Entries,
         residuals: np.ndarray,
     ) -> HeldOutCategory:

@@ -1,8 +1,8 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
+from skmc.cells import MISSING_WORDS
 from skmc.tables.date_formats import DateFormat
 from skmc.tables.doubts import (
-    MISSING_WORDS,
     doubtful_number,
     doubtful_word,
     warn_of_columns,
@@ -12,7 +12,6 @@ from skmc.tables.frames import (
     as_table,
     column_of,
     filled,
-    has_words,
     position_of,
     positions_of,
     raw_columns,
@@ -21,7 +20,7 @@ from skmc.tables.frames import (
 )
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
 from skmc.tables.indicator import indicator_for, missing_cells, with_indicator
-from skmc.tables.levels import Calibration, Categorical, sharpened
+from skmc.tables.levels import Categorical
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.raw_column import RawColumn, marks_of
 from skmc.tables.reading import (
@@ -30,6 +29,6 @@ from skmc.tables.reading import (
     table_for,
     weights_of_table_rows,
 )
-from skmc.tables.source import Source, numeric_deviations
+from skmc.tables.source import Source
 from skmc.tables.table import Table
 from skmc.tables.table_errors import errors

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skmc.base import KeepsEmpty, warn_of_empty_columns, warn_user
-from skmc.cells import Container
+from skmc.cells import Container, cure_of_marks, may_mark_missing
+from skmc.exceptions import ColumnsLeftWarning, DoubtfulCellsWarning, LongFormWarning
 from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
 from skmc.tables.table import Table
@@ -19,16 +20,6 @@ REPEATS = 3  # mean number of rows of a unit or a time, in long form
 LEAST = 5  # units or times
 NAMES = str, int, dt.date
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
-
-
-# Words that pandas reads as missing, and that `skmc complete` reads as missing.
-MISSING_WORDS = frozenset(
-    {
-        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan"),
-        *("1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a"),
-        *("nan", "null"),
-    }
-)
 
 
 def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
@@ -58,7 +49,7 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
         raise ValueError(
             f"X has no column that can be completed: {columns or 'all pass through'}. "
             "MixedCompleter completes columns nevertheless that are listed in "
-            "categorical."
+            f"categorical.{cure_of_marks(_doubts(X, table).values())}"
         )
     remedy = f"; set keep_empty_features=False of {type(completer).__name__} to drop"
     zeros = [k for k in empty if table.columns[k] is not None]
@@ -72,7 +63,8 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "
             "MixedCompleter completes them nevertheless if they are listed in "
-            "categorical, and is silent if they are listed in passthrough."
+            "categorical, and is silent if they are listed in passthrough.",
+            ColumnsLeftWarning,
         )
     if (ids := _long_form(X, table)) is not None:
         warn_user(
@@ -80,13 +72,15 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             f"has another pair of {ids[0]!r} and {ids[1]!r}. If so, pass "
             "Entries.from_frame to FactorizationCompleter for ratings, or X to "
             "SeriesCompleter(unit=..., time=...) for series. If not, list one of the "
-            "two in passthrough of MixedCompleter, or ignore this warning."
+            "two in passthrough of MixedCompleter, or ignore this warning.",
+            LongFormWarning,
         )
     if doubts := _doubts(X, table):
         marks = list(dict.fromkeys(doubts.values()))
         warn_user(
             "Some cells may mark missing ones; if they do, replace them with NaN, or "
-            f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}."
+            f"pass missing_values={marks} to MixedCompleter: {'; '.join(doubts)}.",
+            DoubtfulCellsWarning,
         )
 
 
@@ -181,7 +175,7 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
 def doubtful_word(words: list) -> tuple[int, str] | None:
     """Find a text that may mark missing cells.
 
-    It is one of `MISSING_WORDS`, or has no letter and no digit.
+    It is one of `skmc.cells.MISSING_WORDS`, or has no letter and no digit.
 
     Parameters
     ----------
@@ -202,8 +196,6 @@ def doubtful_word(words: list) -> tuple[int, str] | None:
     True
     """
     for row, word in enumerate(words):
-        if isinstance(word, str) and (
-            word.strip() in MISSING_WORDS or not any(map(str.isalnum, word))
-        ):
+        if may_mark_missing(word):
             return row, f"{word!r} counts as a word"
     return None

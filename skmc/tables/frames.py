@@ -389,31 +389,3 @@ def _is_same(held: Any, value: Any) -> bool:
             _is_number(value) and not is_missing(held) and (not whole or held == value)
         )
     return isinstance(held, type(value)) and bool(held == value)
-
-
-def has_words(X: Container) -> bool:
-    """Whether a table has columns that are not numbers.
-
-    Parameters
-    ----------
-    X : container
-        Table to inspect.
-
-    Returns
-    -------
-    bool
-    """
-    X = as_frame(X, exact=True)
-    if isinstance(X, (list, tuple)):
-        cells = (v for row in X if isinstance(row, (list, tuple)) for v in row)
-        if not any(isinstance(value, str) for value in cells):
-            return False
-    elif isinstance(X, np.ndarray):
-        if X.ndim != 2 or X.dtype.kind not in "OUS":
-            return False
-        if not any(isinstance(value, (str, bytes)) for value in X.flat):
-            return False
-    elif not (hasattr(X, "columns") and hasattr(X, "to_numpy")):
-        return False
-    raws = raw_columns(as_table(X))
-    return any(not raw.numeric and not raw.missing.all() for raw in raws)

@@ -45,8 +45,7 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
     completer : completer
         Completer of tables, which is not cloned. With fewer cells, columns of
         categories might not be recognized: the parameter ``categorical`` is set to
-        them, and an `AutoCompleter` is fitted to the matrix that represents the table.
-        Empty columns are kept, and no columns are added.
+        them. Empty columns are kept, and no columns are added.
     source : Source
         The table.
     numbers : ndarray of shape (n_rows, n_columns)
@@ -59,9 +58,6 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
         and in cells that the completer has left missing.
     """
     table = source.table
-    if hasattr(completer, "_represented"):
-        matrix = table.completer_of(completer).fit_transform(table.encode(numbers))
-        return np.where(np.isnan(numbers), table.decode(matrix), numbers)
     completed = completer.fit_transform(_part(completer, source, numbers))
     if completed.shape != numbers.shape:
         raise ValueError(
@@ -112,15 +108,9 @@ def drawn_by(
         there are no draws, as in columns of categories.
     """
     table = source.table
-    if hasattr(completer, "_represented"):
-        completer, given = table.completer_of(completer), table.encode(numbers)
-        found = completer.fit(given).sample(given, n_draws, seed)
-        draws = [table.decode(draw) for draw in found]
-    else:
-        given = _part(completer, source, numbers)
-        found = completer.fit(given).sample(given, n_draws, seed)
-        draws = [table.read(draw)[0] for draw in found]
-    return np.stack(draws)
+    given = _part(completer, source, numbers)
+    found = completer.fit(given).sample(given, n_draws, seed)
+    return np.stack([table.read(draw)[0] for draw in found])
 
 
 def cell_errors(source: Source, cells: Entries, found: np.ndarray) -> np.ndarray:

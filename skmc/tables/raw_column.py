@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from skmc.cells import cure_of_marks
+
 # Types of pandas' missing values; pandas is optional, so it is not imported for this.
 MISSING_TYPES = ("NAType", "NaTType")
 SINGLE_PRECISION = ("float32", "float16", "float[pyarrow]")  # in names of types
@@ -134,7 +136,7 @@ class RawColumn:
         if not isinstance(value, (Real, Decimal, np.bool_)):
             raise ValueError(
                 f"{self.label} holds {value!r} in row {row}, which is not a number; "
-                "replace it with a number or NaN."
+                f"replace it with a number or NaN.{cure_of_marks([value])}"
             )
         return float(value)
 

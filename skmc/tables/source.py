@@ -94,22 +94,6 @@ class Source:
             fill &= self.table.measured
         return self.table.write(self.X, numbers, fill)
 
-    def ends(self, matrix: np.ndarray) -> np.ndarray:
-        """Return one end of intervals of the numbers, from that of the matrix.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Ends of intervals of the cells of the matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            Observed numbers are ends themselves; NaN in columns that are not numbers.
-        """
-        ends = np.where(self.missing, self.table.decode(matrix), self.numbers)
-        return np.where(self.table.numeric, ends, np.nan)
-
     def deviations(self, matrix: np.ndarray) -> Any:
         """Return standard deviations of the cells, from those of the matrix.
 
@@ -153,25 +137,3 @@ class Source:
                 guess = column.probabilities(block)
                 found[self.names[k]] = np.where(self.missing[:, [k]], guess, sure)
         return found
-
-
-def numeric_deviations(table: Table, matrix: np.ndarray) -> np.ndarray:
-    """Return standard deviations of the numbers, from those of the matrix.
-
-    Parameters
-    ----------
-    table : Table
-        Description of the columns.
-    matrix : ndarray of shape (n_rows, n_matrix_columns)
-        Standard deviations of the cells of the matrix.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Standard deviations; NaN in columns that are not numbers.
-    """
-    found = np.full((len(matrix), len(table.columns)), np.nan)
-    for k, column, block in table.blocks(matrix):
-        if column.kind == "numeric":
-            found[:, k] = column.deviations(block)
-    return found

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from skmc.base import BaseCompleter
-from skmc.cells import Container, LikeObserved
+from skmc.cells import Container, Layout, LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.column_type import ColumnType
 from skmc.tables.frames import filled, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
-from skmc.tables.levels import Calibration, Categorical
+from skmc.tables.levels import Categorical
 from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import Marks, marks_of
 
@@ -173,76 +171,17 @@ class Table:
         return [k for k in range(len(self.columns)) if k not in dropped]
 
     @property
-    def first_columns(self) -> np.ndarray:
-        """For each matrix column, the first one of the same column of the table."""
+    def layout(self) -> Layout:
+        """What the columns of the table are in the matrix."""
         widths = [column.width for _, column in self.used]
-        return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
-
-    @property
-    def categories(self) -> list[tuple[np.ndarray, Categorical]]:
-        """Each column of categories, and the columns of the matrix of it."""
-        place = np.arange(len(self.first_columns))[None]
-        return [
+        place = np.arange(sum(widths))
+        categories = [
             (block[0], column)
-            for _, column, block in self.blocks(place)
+            for _, column, block in self.blocks(place[None])
             if isinstance(column, Categorical)
         ]
-
-    @property
-    def measured_columns(self) -> np.ndarray:
-        """Columns of the matrix whose values have distances."""
-        measured = [self.measured[k] for k, c in self.used for _ in range(c.width)]
-        return np.flatnonzero(measured)
-
-    def calibrated(
-        self, matrix: np.ndarray, calibrations: Sequence[Calibration] | None = None
-    ) -> np.ndarray:
-        """Replace the scores of categories by probabilities.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Completed matrix.
-        calibrations : sequence of Calibration or None, default=None
-            Calibration of each column of categories; None changes no probabilities.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_matrix_columns)
-        """
-        found = matrix.copy()
-        for number, (columns, category) in enumerate(self.categories):
-            proba = category.probabilities(matrix[:, columns])
-            if calibrations is not None:
-                proba = calibrations[number].apply(proba, category.shares)
-            found[:, columns] = category.represent(proba)
-        return found
-
-    def completer_of(self, completer: BaseCompleter) -> Any:
-        """Clone a completer for the matrix, which is standardized.
-
-        Parameters
-        ----------
-        completer : completer
-            Completer, whose ``scaling="auto"`` becomes None unless there are only
-            numbers.
-
-        Returns
-        -------
-        completer
-            Clone, which knows the columns that represent one cell.
-        """
-        own = clone(completer)
-        own._first_columns = self.first_columns
-        own._table_bounds = self.bounds
-        # The bounds of the table replace its own.
-        named = {"min_value", "max_value"} & {*own.get_params(deep=False)}
-        own.set_params(**dict.fromkeys(named))
-        if hasattr(own, "_represented"):
-            own._represented = self
-        if not self.only_numbers and own.get_params().get("scaling") == "auto":
-            own.set_params(scaling=None)
-        return own
+        first = np.repeat(np.cumsum([0, *widths[:-1]]), widths)
+        return Layout(first, self.bounds, categories)
 
     def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Read a table.

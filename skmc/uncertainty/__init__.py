@@ -2,6 +2,13 @@
 
 from skmc.uncertainty.missingness import LittleTest, little_test
 from skmc.uncertainty.multiple import MultipleCompletion
-from skmc.uncertainty.pooling import Pooled, pool
+from skmc.uncertainty.pooling import Pooled, pool, pooled_fit
 
-__all__ = ["LittleTest", "MultipleCompletion", "Pooled", "little_test", "pool"]
+__all__ = [
+    "LittleTest",
+    "MultipleCompletion",
+    "Pooled",
+    "little_test",
+    "pool",
+    "pooled_fit",
+]

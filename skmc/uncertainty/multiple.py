@@ -36,7 +36,7 @@ from skmc.model_selection import (
 )
 from skmc.parameters import Workers, constrained
 from skmc.patterns import parts_like_missing
-from skmc.tables import Source, as_table, completed_by, has_words, source_of
+from skmc.tables import Source, as_table, completed_by, source_of
 
 LIKE_MISSING = "like_missing"
 MAX_PARTS = 10  # each draw leaves out one of them
@@ -152,7 +152,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         self
         """
         source, measured = None, np.array(True)
-        if not hasattr(self.completer, "predict_entries") or has_words(X):
+        if not hasattr(self.completer, "predict_entries"):
             validate_data(self, as_table(X), skip_check_array=True)
             source = source_of(X, self.completer)
             cells, measured = source.numbers, source.table.measured

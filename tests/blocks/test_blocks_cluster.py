@@ -29,8 +29,6 @@ from skmc import (
 from skmc.blocks import workers
 from skmc.persistence import checkpoint
 
-pytestmark = pytest.mark.slow
-
 PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu", "tol": 0}
 
 
@@ -64,6 +62,7 @@ def assert_same(found, expected):
 
 
 # Dask itself.
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_a_cluster_gives_the_same_factors(files, tmp_path, patient):
     """The same factors on two workers, one of which is killed during the fit."""
@@ -111,6 +110,7 @@ def test_a_cluster_gives_the_same_factors(files, tmp_path, patient):
         MeanCompleter().fit(ratings)
 
 
+@pytest.mark.long
 def test_a_cluster_gives_the_same_draws(files, tmp_path):
     completer = BayesianFactorizationCompleter(
         2,
@@ -154,6 +154,7 @@ def test_weights_of_a_dask_frame(tmp_path):
     assert fit(ratings).score(ratings) == pytest.approx(expected.score(cells))
 
 
+@pytest.mark.long
 def test_the_scheduler_dies(files, tmp_path):
     """An error reports it; the same code continues without a cluster."""
     expected = fit(Entries.from_parquet(files, *NAMES), max_iter=40)
@@ -179,7 +180,7 @@ def test_the_scheduler_dies(files, tmp_path):
     )
 
     def kill():
-        while not (tmp_path / "fit/running.safetensors").exists():
+        while not (tmp_path / "fit/running.skmc").exists():
             time.sleep(0.05)
         scheduler.kill()
 

@@ -13,8 +13,6 @@ from dask.callbacks import Callback
 from skmc import GaussianCompleter, KNNCompleter, MeanCompleter, SVDCompleter
 from skmc.completers.knn import knn
 
-pytestmark = pytest.mark.slow
-
 RNG = np.random.RandomState(0)
 SHAPE = (240, 9)
 X = RNG.randn(240, 2) @ RNG.randn(2, 9) * np.linspace(1, 5, 9) + np.arange(9)

@@ -199,7 +199,7 @@ def test_rows_are_completed_by_the_names_of_their_columns(table):
     whole = completer.transform(Entries.from_frame(table, *NAMES))
     few = table[(table.user == "u7") & (table.film != 95)]
     new = pd.DataFrame({"user": ["u7"], "film": [7], "stars": [2.0]})
-    with pytest.warns(UserWarning, match="columns of X has 1 identifiers .* 7; they"):
+    with pytest.warns(UserWarning, match="columns of X: 7 was not in the fit"):
         (row,) = completer.transform(Entries.from_frame(pd.concat([few, new]), *NAMES))
     of_fit = whole[np.searchsorted(completer.row_ids_, "u7")].copy()
     cells = np.full(12, np.nan)
@@ -276,7 +276,7 @@ def test_the_bayesian_factorization_accepts_identifiers(table):
     )
     completer.fit(Entries.from_frame(table, *NAMES))
     assert np.isfinite(completer.predict_entries(["u3"], [95])).all()
-    with pytest.warns(UserWarning, match="rows has 1 .* 'nobody'; they have no devia"):
+    with pytest.warns(UserWarning, match="rows: 'nobody' was not in .* has no devia"):
         std = completer.predict_entries_std(["nobody", "u3"], [95, 95])
     assert np.isnan(std[0]) and std[1] > 0
 

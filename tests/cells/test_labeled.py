@@ -8,10 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from conftest import COMPLETERS, make, small_problem
+from conftest import KINDS, make, small_problem
 
 from skmc import (
-    AutoCompleter,
     FactorizationCompleter,
     GroupedCompleter,
     KNNCompleter,
@@ -25,7 +24,7 @@ from skmc import (
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 ad = pytest.importorskip("anndata", reason="anndata is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-EVERY = pytest.mark.parametrize("cls", COMPLETERS)
+every_kind = pytest.mark.parametrize("cls", KINDS)
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def table_of(matrix):
     return pa.table({f"c{k}": pa.array(own.tolist()) for k, own in enumerate(columns)})
 
 
-@EVERY
+@every_kind
 def test_data_arrays_are_completed_with_their_labels(cls, matrix):
     X = labeled(matrix)
     expected = make(cls).fit_transform(pd.DataFrame(matrix))
@@ -61,7 +60,7 @@ def test_data_arrays_are_completed_with_their_labels(cls, matrix):
     assert completer.score(X, X.copy(data=expected)) <= 0
 
 
-@EVERY
+@every_kind
 def test_arrow_tables_and_anndata_are_read(cls, matrix):
     expected = make(cls).fit_transform(pd.DataFrame(matrix))
     for X in (table_of(matrix), table_of(matrix).to_batches()[0], ad.AnnData(matrix)):
@@ -70,7 +69,7 @@ def test_arrow_tables_and_anndata_are_read(cls, matrix):
         assert type(found) is np.ndarray
 
 
-@EVERY
+@every_kind
 def test_sparse_anndata_equals_dense(cls, matrix):
     """Cells that are not stored are zeros, and missing for missing_values=0 alone."""
     filled = np.nan_to_num(matrix)
@@ -159,7 +158,7 @@ def test_tables_of_arrow_keep_their_types(matrix):
     gone = pa.array([None if k % 7 == 0 else k for k in range(40)], pa.int64())
     X = X.set_column(0, "n", gone).replace_schema_metadata({"source": "survey"})
     grouped = GroupedCompleter(MixedCompleter(MeanCompleter()), by="color")
-    for completer in (MixedCompleter(KNNCompleter()), AutoCompleter(), grouped):
+    for completer in (MixedCompleter(KNNCompleter()), MixedCompleter(), grouped):
         found = completer.fit_transform(X)
         assert found.column_names == X.column_names
         assert set(found.schema.types[1:]) <= {pa.float32(), pa.string()}

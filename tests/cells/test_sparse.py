@@ -106,8 +106,7 @@ def test_new_users_are_folded_in_from_their_ratings(cls, ratings):
     answer = completer.transform(other)[0]
     assert (answer[2], answer[9]) == (5.0, 1.0)
     stranger = sp.csr_array((1, 30))
-    with pytest.warns(UserWarning, match="Row .* of X has no observed cell"):
-        nothing = completer.transform(stranger)[0]
+    nothing = completer.transform(stranger)[0]
     known = ratings.toarray()
     means = known.sum(0) / (known != 0).sum(0)
     np.testing.assert_allclose(nothing, means)
@@ -183,7 +182,7 @@ def test_users_without_ratings_change_nothing(cls):
     large = Entries.from_triplets(rows, cols, truth[rows, cols], (90, 60))
     params = {"lambda_nuclear": 0.02, "rank": 2, "max_iter": 500, "n_draws": 60}
     answers = [make(cls, **params).fit(small).reconstruction_]
-    with pytest.warns(UserWarning, match="and 71 others of X have no observed cell"):
+    with pytest.warns(UserWarning, match="rows? of X ha(s|ve) no observed cell"):
         answers.append(make(cls, **params).fit(large).reconstruction_[:14])
     errors = [np.sqrt(np.mean((a - truth)[~seen] ** 2)) for a in answers]
     assert max(errors) < 0.3 * truth.std()

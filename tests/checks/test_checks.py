@@ -78,7 +78,7 @@ def test_scikit_learns_checks_are_included():
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_polars_and_pytest_are_not_needed():
     code = (
         "import sys; from skmc import checks;"

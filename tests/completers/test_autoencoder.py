@@ -19,7 +19,6 @@ from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 DEEP = {"hidden": (40, 2), "lambda_weights": 0.003, "max_iter": 300, "random_state": 0}
@@ -51,6 +50,7 @@ def deep(points):
     return AutoencoderCompleter(**DEEP).fit(points[2])
 
 
+@pytest.mark.long
 def test_a_curve_is_recovered_better_than_by_a_linear_model(points, deep):
     truth, hidden, X = points
     planes = [SVDCompleter(rank).fit_transform(X) for rank in range(1, 7)]

@@ -218,7 +218,7 @@ def test_units_change_nothing_else():
     np.testing.assert_allclose(found, same / units, rtol=1e-6)
 
 
-@pytest.mark.parametrize("rank", [None, 2])
+@pytest.mark.parametrize("rank", [pytest.param(None, marks=pytest.mark.long), 2])
 def test_all_completions_and_draws_respect_the_limit(rank):
     truth, _, _ = table(n=80)
     low = np.quantile(truth, 0.3, 0)
@@ -242,6 +242,7 @@ def test_all_completions_and_draws_respect_the_limit(rank):
     assert ((draws <= ends) & (draws >= ends - 0.5)).all()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Rows .* no observed cell")
 def test_draws_have_the_moments_of_the_cells():
     truth, hidden, _ = table(0.5, n=80)
@@ -283,6 +284,7 @@ def test_a_matrix_has_the_limits_of_known_cells():
     assert np.isfinite(known.score(X))
 
 
+@pytest.mark.long
 def test_weights_count_with_limits():
     truth, hidden, low = table()
     X, weights = np.where(hidden, np.nan, truth), np.arange(150) % 3
@@ -364,6 +366,7 @@ def test_skewed_columns_and_tables_are_refused_or_warned_of():
         MixedCompleter(GaussianCompleter(lower_limit=0.0)).fit(X)
 
 
+@pytest.mark.long
 def test_odd_tables_with_limits():
     """Constant and empty columns, one row, and nothing missing."""
     truth, hidden, _ = table()
@@ -385,6 +388,7 @@ def test_odd_tables_with_limits():
     assert (found[:, 1] == 0).all()
 
 
+@pytest.mark.long
 def test_missing_at_random_stays_so():
     """Also where four fifths are missing, and where a matrix has an exact rank."""
     truth, _, _ = table(n=80, d=8)

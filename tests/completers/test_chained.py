@@ -38,6 +38,7 @@ def test_draws_have_the_moments_of_a_mixture():
     )
 
 
+@pytest.mark.long
 def test_a_linear_gaussian_table_agrees_with_the_gaussian():
     rng = np.random.RandomState(0)
     truth = rng.randn(1500, 2) @ rng.randn(2, 5) + 0.5 * rng.randn(1500, 5)
@@ -168,6 +169,7 @@ def test_inputs_of_wide_tables_are_the_most_correlated_columns():
     assert most_correlated(X, predicted[:1], few, np.ones(300)) is few
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Row 0 .* no observed cell")
 @pytest.mark.parametrize("cls", [ChainedCompleter, TreesCompleter])
 def test_wide_tables(cls):

@@ -240,7 +240,7 @@ def test_single_precision_on_a_sparse_matrix(panel):
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_effects_keep_what_every_completer_promises():
     check_completer(SoftImputeCompleter(fixed_effects="both"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import low_rank, make
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from skmc import (
@@ -56,11 +57,49 @@ def test_air_learns_laplacians(picture):
 def test_air_switches_terms_off(picture):
     completer = make(AIRCompleter, lambda_row=0.0, max_iter=20).fit(picture[1])
     assert set(completer.laplacians_) == {"columns"}
-    same = {"depth": 3, "lr": 0.003, "scaling": "global", "max_iter": 200}
-    plain = make(AIRCompleter, lambda_row=0, lambda_col=0, **same)
-    dmf = make(DMFCompleter, early_stopping=False, **same)
-    np.testing.assert_allclose(
-        plain.fit(picture[1]).reconstruction_, dmf.fit(picture[1]).reconstruction_
+
+
+@pytest.mark.parametrize("shape", [(30, 20), (60, 40), (200, 100)])
+def test_air_recovers_low_rank(shape):
+    """Its energies alone have an error of .3 to .5 there."""
+    rng = np.random.RandomState(1)
+    truth = rng.randn(shape[0], 3) @ rng.randn(3, shape[1]) + 5 * rng.randn(shape[1])
+    hidden = rng.uniform(size=shape) < 0.4
+    air = AIRCompleter(random_state=0, device="cpu").fit(
+        np.where(hidden, np.nan, truth)
+    )
+    assert relative_error(air.reconstruction_, truth, hidden) < 0.003
+    assert air.lambda_row_ == air.lambda_col_ == 0
+    assert air.max_iter_ <= 400
+    assert air.laplacians_ == {}
+
+
+def test_air_keeps_its_energies_on_a_picture(picture):
+    """The trials leave no trace in the fit."""
+    chosen = AIRCompleter(random_state=0, device="cpu")
+    given = clone(chosen).set_params(lambda_row=0.25, lambda_col=0.25)
+    for air in (chosen, given):
+        air.fit(picture[1])
+        assert air.lambda_row_ == 0.25
+    np.testing.assert_array_equal(chosen.reconstruction_, given.reconstruction_)
+    energy = chosen.history_["energy_rows"]
+    assert 0 < energy[-1] < 0.3 * energy.max()
+
+
+def test_air_falls_back_to_the_means():
+    X = np.random.RandomState(0).randn(150, 10)
+    hidden = np.random.RandomState(1).uniform(size=X.shape) < 0.3
+    air = AIRCompleter(random_state=0, device="cpu").fit(np.where(hidden, np.nan, X))
+    assert np.std(air.reconstruction_[hidden]) < 0.2
+
+
+def test_air_with_graphs_or_a_number_compares_nothing(picture):
+    graph = np.eye(40, k=1) + np.eye(40, k=-1)
+    air = make(AIRCompleter, max_iter=20)
+    assert air.fit(picture[1], row_graph=graph).lambda_row_ == 0.25
+    assert (
+        make(AIRCompleter, lambda_row=0.1, max_iter=20).fit(picture[1]).lambda_col_
+        == 0.25
     )
 
 
@@ -228,7 +267,7 @@ def kinds():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", kinds())
 def test_air_is_good_without_tuning(kind):
     """Within 5 % of the best of column means, nearest rows and a low-rank fit."""

@@ -79,7 +79,7 @@ def test_noise_is_that_of_least_squares_from_the_truth():
     assert error(completer.reconstruction_, truth) < 1.05 * best
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_the_certificate_is_never_wrong(rank):
     """From too few cells, wrong matrices fit exactly; none of them is certified."""

@@ -39,8 +39,6 @@ from skmc.metrics import relative_error, rmse
 from skmc.solvers import row_systems, solved
 from skmc.solvers.row_systems import Systems, gradient, improved
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def noisy():
@@ -148,8 +146,10 @@ def test_soft_impute_path(noisy):
     assert path["rank"][0] <= path["rank"][-1]
 
 
-@pytest.mark.parametrize("biases", ["both", "rows", "columns", None])
-@pytest.mark.parametrize("per_cell, rank", [(1.0, 4), (0.5, 9), (0.0, 9)])
+@pytest.mark.parametrize(
+    ("biases", "per_cell", "rank"),
+    [("both", 1.0, 4), ("rows", 0.5, 9), ("columns", 0.0, 9), (None, 1.0, 4)],
+)
 def test_als_descends_to_a_stationary_point(biases, per_cell, rank, noisy, monkeypatch):
     # In double precision from the start.
     monkeypatch.setattr("skmc.completers.factorization.als.FAR", torch.inf)
@@ -301,8 +301,9 @@ def test_light_columns_are_fitted_like_others(light, noisy):
     assert errors[0] < 2 * errors[1]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*stopped after 200 iterations")
-@pytest.mark.parametrize("unit", [1e-40, 1e-30, 1e25, 1e40])
+@pytest.mark.parametrize("unit", [1e-40, 1e25])
 def test_unscaled_cells_of_any_size(unit, noisy):
     """Changes below single precision are kept; other starts lead to other minima."""
     _, M, hidden, *_ = noisy
@@ -357,6 +358,7 @@ def test_transform_of_fitted_rows_equals_the_fit(noisy):
     np.testing.assert_allclose(completer.transform(X), completer.reconstruction_)
 
 
+@pytest.mark.long
 def test_bayesian_averages_beat_a_point_estimate(noisy):
     """Averages over draws beat a single fit with a weight chosen on held-out cells."""
     truth, M, hidden, *_ = noisy
@@ -501,6 +503,7 @@ def test_predictable_rows_and_columns_have_more_weight():
     assert 2 < both / one < 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("heteroscedastic", [False, True])
 def test_posterior_deviations_cover_hidden_cells(heteroscedastic):
     """This holds for data from the model, in any units, and for new rows."""

@@ -32,8 +32,6 @@ from skmc.models import (
 from skmc.new_rows import embedding
 from skmc.solvers import HardRank
 
-pytestmark = pytest.mark.slow
-
 
 def bent(x):
     return 1.71 * np.tanh(2 / 3 * x)
@@ -116,6 +114,7 @@ def test_branches_without_hidden_layers_are_factors():
     torch.testing.assert_close(BiBranch(rows, cols)(), factors())
 
 
+@pytest.mark.long
 def test_a_hidden_link_is_recovered(linked):
     X, truth, latent = linked
     completer = make(
@@ -137,6 +136,7 @@ def test_a_hidden_link_is_recovered(linked):
     assert completer.link(0.0).shape == ()
 
 
+@pytest.mark.long
 def test_without_a_link_the_error_is_at_most_that_of_the_svd():
     rng = np.random.RandomState(1)
     truth = rng.randn(120, 3) @ rng.randn(3, 60)

@@ -17,8 +17,6 @@ from skmc.completers.nonlocal_groups.patches import (
 from skmc.linalg import diffuse, double, halve
 from skmc.metrics import nmae, relative_error
 
-pytestmark = pytest.mark.slow
-
 SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
 
@@ -267,6 +265,7 @@ def test_mirroring_mirrors_the_answer():
     np.testing.assert_allclose(mirrored, answer, atol=2e-2)
 
 
+@pytest.mark.long
 def test_held_out_cells_are_used_in_the_final_rounds():
     X = hide(texture(), 0.5)
     stopped = make(NonlocalCompleter, early_stopping=True, validation_fraction=0.3)

@@ -47,6 +47,7 @@ def state_of(truth, missing, n_spectra=2):
     return solver.init(Observed(torch.where(mask, matrix, 0), mask))
 
 
+@pytest.mark.long
 def test_bands_of_a_pixel_determine_the_others():
     truth = cube()
     missing = missing_cells(truth.shape)

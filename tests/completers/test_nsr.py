@@ -28,8 +28,6 @@ from skmc.new_rows import ForwardPass
 from skmc.solvers import CosineSchedule
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
-pytestmark = pytest.mark.slow
-
 SHAPE, WIDTHS = (20, 6), [6, 5, 4, 6]
 ALPHA, BETA, LAMBDA = 0.3, 0.4, 0.05
 

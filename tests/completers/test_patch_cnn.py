@@ -21,8 +21,6 @@ from skmc.loop import Solution, Status
 from skmc.metrics import relative_error
 from skmc.models import PatchCNN, Patches, filling_order
 
-pytestmark = pytest.mark.slow
-
 SHAPES = [(9, 8), (4, 3), (1, 6), (6, 1), (1, 1), (2, 2)]
 
 

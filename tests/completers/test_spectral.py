@@ -23,8 +23,6 @@ from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
 
-pytestmark = pytest.mark.slow
-
 DOUBLE = torch.float64
 SHAPES = [(6, 6), (7, 4), (4, 7)]
 GAMMA = {
@@ -190,11 +188,11 @@ def test_flow_with_a_constant_step_is_gradient_descent():
     "params",
     [
         {},
-        {"layers": (3, 2)},
-        {"activation": "sigmoid"},
+        pytest.param({"layers": (3, 2)}, marks=pytest.mark.long),
+        pytest.param({"activation": "sigmoid"}, marks=pytest.mark.long),
         {"activation": "truncated_relu"},
-        {"init": "spectral"},
-        {"width": 10},
+        pytest.param({"init": "spectral"}, marks=pytest.mark.long),
+        pytest.param({"width": 10}, marks=pytest.mark.long),
     ],
     ids=str,
 )
@@ -266,6 +264,7 @@ def test_theorem_1(name):
         torch.testing.assert_close(-model.V.grad[k], L.mT @ model.U[k].detach())
 
 
+@pytest.mark.long
 def test_theorems_2_and_3():
     """Exponentially fast to X, which has the least nuclear norm.
 

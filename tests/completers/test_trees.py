@@ -201,11 +201,12 @@ def test_inputs_that_do_not_vary_where_a_column_is_observed(estimator):
     assert np.isfinite(fitted(X, estimator=estimator).transform(X)).all()
 
 
-def test_objects_of_scikit_learn_are_not_saved(steps, tmp_path):
+def test_regressors_of_scikit_learn_are_saved(steps, tmp_path):
     X = np.ma.masked_array(*steps)
-    with pytest.raises(TypeError, match=r"HistGradient.* cannot be stored"):
-        save(fitted(X, estimator="boosting", n_estimators=2), tmp_path / "c")
-    assert not list(tmp_path.iterdir())
+    completer = fitted(X, estimator="boosting", n_estimators=2)
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    np.testing.assert_array_equal(again.transform(-X), completer.transform(-X))
 
 
 def test_huge_forests_are_refused_at_once():

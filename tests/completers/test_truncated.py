@@ -14,8 +14,6 @@ from skmc.completers import TNNRCompleter
 from skmc.completers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 from skmc.loop import solve
 
-pytestmark = pytest.mark.slow
-
 # solver of a rank, whether observed cells are met exactly, steps to an exact answer
 SOLVERS = {
     "admm": (TruncatedADMM, True, 300),
@@ -76,6 +74,7 @@ def test_the_objective_of_the_state_is_that_of_its_matrix(name):
     torch.testing.assert_close(state.objective, objective)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cls", [TruncatedADMM, TruncatedAPGL])
 def test_no_inner_problem_raises_the_objective(cls):
     """Each one lowers a bound that is tight at its start."""
@@ -127,6 +126,7 @@ def test_the_gradient_of_apgl_is_a_derivative():
     assert (value(0.1) - value(-0.1)) / 0.2 == pytest.approx(float((grad * D).sum()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [0, 2])
 def test_apgl_with_a_large_weight_equals_admm(rank):
     _, data = problem(noise=0.1)

@@ -28,8 +28,6 @@ from skmc.distributed import Client, OneDevice
 from skmc.distributed.cluster import VISIBLE
 from skmc.model_selection import BatchedGridSearchCV, compare
 
-pytestmark = pytest.mark.slow
-
 DEVICES = ["GPU-a", "GPU-b"]
 CELLS = KFold(3, shuffle=True, random_state=0)
 WEIGHTS = {"lambda_row": [0.0, 0.1, 0.3]}

@@ -528,6 +528,7 @@ def test_gradient_at_a_stationary_point():
     torch.testing.assert_close(M.grad, torch.eye(3).double())
 
 
+@pytest.mark.long
 def test_training_lowers_the_objective_on_unseen_matrices():
     seen, unseen = normal(40, 6, 8), normal(40, 6, 8, seed=1)
     network, again = (DSVD(3, inverse_depth=2) for _ in range(2))

@@ -14,14 +14,23 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
+from skmc import (
+    AIRCompleter,
+    Entries,
+    IALMCompleter,
+    KNNCompleter,
+    MaskedToNaN,
+    SVDCompleter,
+)
 from skmc.base import HOOKS, BaseCompleter, IterativeCompleter
 from skmc.compatibility import Interval
+from skmc.exceptions import CompletionWarning, EmptyColumnsWarning, EmptyRowsWarning
 from skmc.linalg import resolve_device
+from skmc.model_selection import BatchedGridSearchCV
 
 every_completer = pytest.mark.parametrize("cls", COMPLETERS)
 
@@ -104,7 +113,7 @@ def test_warnings_point_at_the_calling_line(method, small):
     empty = small[1].copy()
     empty[3] = np.ma.masked
     (row,) = lines(make(KNNCompleter), empty)
-    assert str(row.message).startswith("Row 3 of X has no observed cell")
+    assert row.category is EmptyRowsWarning and row.message.places == [3]
     assert row.filename == __file__
     for w in lines(make_pipeline(MaskedToNaN(), make(KNNCompleter)), empty):
         assert w.filename == __file__
@@ -117,7 +126,9 @@ def test_warnings_of_every_completer_point_at_this_file(cls, small):
         return  # completes empty rows
     empty = small[1].copy()
     empty[3] = np.ma.masked
-    with pytest.warns(UserWarning, match="Row 3 of X has no observed cell") as caught:
+    with pytest.warns(
+        UserWarning, match="rows? of X ha(s|ve) no observed cell"
+    ) as caught:
         make(cls).fit_transform(empty)
     assert {w.filename for w in caught} == {__file__}
 
@@ -132,9 +143,30 @@ def test_warnings_name_columns_and_count_the_rest():
     assert [str(w.message) for w in caught] == [
         "Column 'deck' of X has no observed cell and is filled with 0, because "
         "columns may have different units; set keep_empty_features=False to drop them.",
-        "Rows 1, 2, 3, 4, 5 and 2 others of X have no observed cell and are filled "
-        "with the column means.",
+        "7 rows of X have no observed cell; the column means fill such rows.",
     ]
+    assert [w.category for w in caught] == [EmptyColumnsWarning, EmptyRowsWarning]
+    assert [w.message.places for w in caught] == [["deck"], [*range(1, 8)]]
+    assert all(issubclass(w.category, CompletionWarning) for w in caught)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", [GridSearchCV, BatchedGridSearchCV])
+def test_a_search_does_not_warn_of_its_folds(kind):
+    """Its last fit, to all cells, warns of the rows that are empty there."""
+    X = low_rank(30, 6)
+    X[::3, 1:] = np.nan  # empty where the first cell is held out
+    folds = KFold(5, shuffle=True, random_state=0)
+    search = kind(make(AIRCompleter), {"lambda_row": [0.1, 1.0]}, cv=folds)
+    search.fit(Entries(X))
+    X[1] = np.nan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        search.fit(Entries(X))
+    assert [w.category for w in caught] == [EmptyRowsWarning]
+    assert caught[0].message.places == [1] and caught[0].filename == __file__
+    search.best_estimator_.transform(np.full((1, 6), np.nan))  # `fit` alone warns
 
 
 def test_an_unknown_keyword_names_the_class(small):

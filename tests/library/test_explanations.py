@@ -47,7 +47,7 @@ COMPLETERS = {
     "Bayesian, implicit": clone(BAYESIAN).set_params(
         implicit=True, heteroscedastic=True
     ),
-    "stack": AutoCompleter(["means", "KNN", "Gaussian", "SVD"], random_state=0),
+    "stack": AutoCompleter(["mean", "knn", "gaussian", "svd"], random_state=0),
 }
 
 
@@ -301,7 +301,7 @@ def test_numbers_of_tables(inner, words):
 
 def test_words_and_dates_have_no_explanation():
     X = mixed_table()
-    stack = AutoCompleter(["means", "KNN"], random_state=0).fit(X)
+    stack = AutoCompleter(["mean", "knn"], random_state=0).fit(X)
     mixed = MixedCompleter(KNNCompleter(), passthrough=["d"]).fit(X)
     row = X.index[X["kind"].isna()][0]
     for completer in (stack, mixed):
@@ -388,9 +388,9 @@ def test_a_copula_has_no_contributions():
 def test_stored_completers_explain_the_same(name, tmp_path):
     X = mixed_table()[list("abcd")]
     completer = clone(COMPLETERS[name]).fit(X)
-    save(completer, tmp_path / "completer.safetensors")
+    save(completer, tmp_path / "completer.skmc")
     i, j = missing(X.to_numpy())[0]
-    again = load(tmp_path / "completer.safetensors")
+    again = load(tmp_path / "completer.skmc")
     assert again.explain(X, i, j) == completer.explain(X, i, j)
 
 

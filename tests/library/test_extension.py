@@ -25,8 +25,6 @@ from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
-pytestmark = pytest.mark.slow
-
 FOLDER = Path(__file__).parent
 # A source distribution has no examples.
 TUTORIAL = FOLDER.parents[1] / "examples/extending/plot_new_method.py"
@@ -56,6 +54,7 @@ def quick(cls, **params):
     return cls(max_iter=60, random_state=0, **params)
 
 
+@pytest.mark.long
 @each
 def test_it_passes_the_completer_checks(cls):
     check_completer(cls())
@@ -138,8 +137,8 @@ def test_a_term_that_is_nan_is_named(X):
 @each
 def test_save_and_load(cls, X, tmp_path):
     fitted = quick(cls).fit(X)
-    save(fitted, tmp_path / "completer.safetensors")
-    loaded = load(tmp_path / "completer.safetensors")
+    save(fitted, tmp_path / "completer.skmc")
+    loaded = load(tmp_path / "completer.skmc")
     assert type(loaded) is cls
     np.testing.assert_array_equal(loaded.transform(X[:5]), fitted.transform(X[:5]))
     np.testing.assert_array_equal(loaded.reconstruction_, fitted.reconstruction_)
@@ -174,6 +173,7 @@ with checkpoint(folder, every=0):
 """
 
 
+@pytest.mark.long
 @each
 def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
     np.save(tmp_path / "X.npy", X.filled(np.nan))
@@ -197,7 +197,7 @@ def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
         text=True,
     )
     assert ran.returncode == 9, ran.stderr
-    assert (tmp_path / "fit" / "running.safetensors").exists()
+    assert (tmp_path / "fit" / "running.skmc").exists()
     resumed, steps = quick(cls), []
     make = resumed._make_solver
 

@@ -15,8 +15,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from skmc import MeanCompleter
 
-pytestmark = pytest.mark.slow
-
 DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16, object]
 
 
@@ -75,6 +73,5 @@ def test_a_frame_of_nulls_has_no_precision():
     """New rows are completed in double precision, which large cells need."""
     large = 3.4028235677973366e38
     completer = MeanCompleter().fit(pl.DataFrame({"a": [large, large]}))
-    with pytest.warns(UserWarning, match="no observed cell"):
-        completed = completer.transform(pl.DataFrame({"a": [None]}))
+    completed = completer.transform(pl.DataFrame({"a": [None]}))
     assert completed.item() == large

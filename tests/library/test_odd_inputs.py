@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import COMPLETERS, make
 
 import skmc
 from skmc import (
@@ -17,6 +20,8 @@ from skmc import (
     Entries,
     FactorizationCompleter,
     GroupedCompleter,
+    KNNCompleter,
+    MaskedToNaN,
     MeanCompleter,
     MixedCompleter,
     SeriesCompleter,
@@ -24,6 +29,7 @@ from skmc import (
     patterns,
     pictures,
 )
+from skmc.cells import to_cells
 from skmc.model_selection import compare
 from skmc.persistence import save
 from skmc.uncertainty import MultipleCompletion
@@ -99,7 +105,7 @@ ODD = {
     "text": (
         lambda _: MeanCompleter().fit([[1, "four"]]),
         ValueError,
-        "'four' at row 0, column 1, which is not a number; .* does so itself\\.$",
+        "'four' at row 0, column 1, which is not a number; MixedCompleter completes",
     ),
     "numbers as text": (
         lambda _: MeanCompleter().fit(np.array([["1.5", "2"]])),
@@ -136,19 +142,19 @@ ODD = {
         r"users must be strings, .* such as \['ann'\]; got \[5\]",
     ),
     "a candidate in another spelling": (
-        lambda _: AutoCompleter(["svd"]).fit(X),
+        lambda _: AutoCompleter(["SVD"]).fit(X),
         ValueError,
-        r"candidates contains 'svd'; did you mean 'SVD'\? The names are \['AIR'",
+        r"candidates contains 'SVD'; did you mean 'svd'\? The names are \['air'",
     ),
     "a candidate by its class": (
         lambda _: AutoCompleter("SVDCompleter").fit(X),
         ValueError,
-        "candidates contains 'SVDCompleter'; did you mean 'SVD'",
+        "candidates contains 'SVDCompleter'; did you mean 'svd'",
     ),
     "a candidate without a list": (
-        lambda _: AutoCompleter("SVD").fit(X),
+        lambda _: AutoCompleter("svd").fit(X),
         ValueError,
-        r"candidates is 'SVD'; pass a list of names: \['SVD'\]",
+        r"candidates is 'svd'; pass a list of names: \['svd'\]",
     ),
     "a class in another spelling": (
         lambda _: skmc.AirCompleter,
@@ -261,3 +267,73 @@ def test_predictions_beyond_single_precision_are_its_largest_numbers():
     huge = np.full((1, 3), -1e300)
     completed = completer._completed(np.full((1, 3), np.nan, np.float32), huge)
     np.testing.assert_array_equal(completed, np.finfo(np.float32).min)
+
+
+WORDS = pd.DataFrame({"a": pd.Series([1.5, "NA", 2.0, 4.0] * 5, dtype=object)})
+WORDS["t"] = pd.date_range("2020-01-01", periods=20)
+TEXTS = WORDS.assign(a=WORDS["a"].astype(str))
+CURE = r"pass missing_values=\['NA'\] to MixedCompleter"
+
+
+def names_the_cure(read, X):
+    """In the error, or in a warning of what can also complete words."""
+    said = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            read(X)
+        except ValueError as error:
+            said.append(str(error))
+    said += [str(w.message) for w in caught]
+    assert any(re.search(CURE, text) for text in said), said
+
+
+@pytest.mark.parametrize("frame", [WORDS, TEXTS], ids=["objects", "texts"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array", "list"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        *(lambda X, cls=cls: make(cls).fit(X) for cls in COMPLETERS),
+        to_cells,
+        Entries,
+        MaskedToNaN().fit,
+    ],
+)
+def test_a_word_for_missing_cells_gets_its_cure(read, kind, frame):
+    X = frame[["a"]]
+    X = {"pandas": X, "array": X.to_numpy(object), "list": X.to_numpy().tolist()}.get(
+        kind, X
+    )
+    if kind == "polars":
+        X = pl.DataFrame({"a": frame["a"].tolist()}, strict=False)
+    names_the_cure(read, X)
+
+
+@pytest.mark.parametrize("cls", [KNNCompleter, AutoCompleter])
+def test_the_cure_of_a_word_helps(cls):
+    """A completer of numbers names the one that takes the cure."""
+    with pytest.raises(ValueError, match=r"MixedCompleter\(..., missing_values=\['NA'"):
+        cls(missing_values=["NA"]).fit(X)
+    completed = MixedCompleter(KNNCompleter(), missing_values=["NA"]).fit_transform(
+        WORDS[["a"]].assign(b=range(20))
+    )
+    assert completed["a"].dtype == float and not completed["a"].isna().any()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda X: MixedCompleter(MeanCompleter()).fit(X[["a"]]),
+        lambda X: SeriesCompleter(time="t").fit(X),
+        lambda X: AutoCompleter(["means"]).fit(X[["a"]]),
+        lambda X: Entries.from_frame(X.assign(i=range(20)), "t", "i", "a"),
+        lambda X: (
+            MixedCompleter(MeanCompleter())
+            .fit(pd.DataFrame({"a": np.arange(20.0)}))
+            .transform(X[["a"]])
+        ),
+    ],
+    ids=["table", "series", "stack", "entries", "new rows"],
+)
+def test_readers_of_tables_name_the_cure_of_a_word(read):
+    names_the_cure(read, WORDS)

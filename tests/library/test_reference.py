@@ -106,7 +106,6 @@ def test_knn_of_numbers_beyond_single_precision():
     np.testing.assert_array_equal(completer.fit_transform(unit * X), unit * whole)
 
 
-@pytest.mark.slow
 def test_knn_in_clusters():
     """All clusters contain all rows; fewer find at least the requested share."""
     rng = np.random.RandomState(0)

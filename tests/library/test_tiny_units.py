@@ -17,8 +17,6 @@ from skmc.sensing import (
     SpectralSensingRegressor,
 )
 
-pytestmark = pytest.mark.slow
-
 QUICK = {
     "max_iter": 3,
     "n_draws": 3,

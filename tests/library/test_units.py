@@ -15,12 +15,16 @@ from sklearn.datasets import load_iris, load_linnerud
 from skmc import (
     AIRCompleter,
     AutoCompleter,
+    AutoencoderCompleter,
     BayesianFactorizationCompleter,
+    BiharmonicCompleter,
+    ChainedCompleter,
     Entries,
     FactorizationCompleter,
     IALMCompleter,
     NCARLCompleter,
     NonlocalCompleter,
+    PatchCNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     SVTCompleter,
@@ -95,12 +99,21 @@ def answers(completer, X, new):
     return np.concatenate(values), np.concatenate([*lengths, np.zeros((1, 8))])
 
 
-@pytest.mark.parametrize("cls", TABLES, ids=lambda cls: cls.__name__)
+LONG = (AutoCompleter, AutoencoderCompleter, ChainedCompleter)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, id=cls.__name__, marks=[pytest.mark.long] * (cls in LONG))
+        for cls in TABLES
+    ],
+)
 def test_units_and_origins_of_columns_do_not_matter(cls):
     completer = make(
         cls,
         max_iter=2 if cls is TreesCompleter else 40,  # rounds
-        candidates=["means", "KNN", "SVD"],
+        candidates=["mean", "knn", "svd"],
     )
     values, lengths = answers(completer, X, NEW)
     for name, (scale, shift) in CHANGES.items():
@@ -136,7 +149,6 @@ SMALL = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize(
     "cls",
@@ -233,7 +245,10 @@ def test_pictures_have_one_unit_and_other_columns_a_warning():
         pictures.complete(X * 10.0 ** (j - 15), completer=NonlocalCompleter())
         NonlocalCompleter().fit(X)
     with pytest.warns(UserWarning, match="takes all columns as having one unit"):
-        NonlocalCompleter().fit(X * 10.0 ** (j % 4))
+        NonlocalCompleter().fit(X * 7.0 ** (j % 3))
+    for completer in (NonlocalCompleter(), PatchCNNCompleter(), BiharmonicCompleter()):
+        with pytest.raises(ValueError, match=r"for pictures\. .* use MixedCompleter"):
+            completer.fit(X * 10.0 ** (j % 5))
 
 
 def test_a_stack_shows_pictures_as_they_are():
@@ -250,7 +265,7 @@ def test_a_stack_shows_pictures_as_they_are():
 def test_units_of_sparse_matrices_that_seem_to_differ_are_warned_of(cls):
     X = low_rank(60, 5)
     X[np.random.RandomState(0).rand(60, 5) < 0.2] = 0
-    completer = make(cls, candidates=["means"])
+    completer = make(cls, candidates=["mean"])
     for column, differ in ((1, False), (1e-4, True)):
         cells = sp.csr_array(X * [column, 1, 1, 1, 1])
         with warnings.catch_warnings(record=True) as caught:

@@ -16,14 +16,12 @@ from sklearn.pipeline import make_pipeline
 
 from skmc import (
     AIRCompleter,
-    AutoCompleter,
     BayesianFactorizationCompleter,
     BiharmonicCompleter,
     DMFCompleter,
     Entries,
     FactorizationCompleter,
     IALMCompleter,
-    KNNCompleter,
     MaskedToNaN,
     MeanCompleter,
     MixedCompleter,
@@ -73,8 +71,7 @@ CASES = {
         lambda: BayesianFactorizationCompleter(max_time=1e-9).fit(X),
         "max_time",
     ),
-    "empty row": (lambda: MeanCompleter().fit(NO_ROW), "Row 3"),
-    "empty new row": (lambda: KNNCompleter().fit(X).transform(NO_ROW), "Row 3"),
+    "empty row": (lambda: MeanCompleter().fit(NO_ROW), "1 row of X"),
     "empty column": (lambda: MeanCompleter().fit(NO_COL), "Column 2"),
     "empty column in other units": (lambda: MeanCompleter().fit(UNITS), "units"),
     "empty column of a picture": (
@@ -92,27 +89,15 @@ CASES = {
         lambda: MixedCompleter(MeanCompleter()).fit(LONG),
         "'user' and 'day'",
     ),
-    "long form, in a stack": (
-        lambda: AutoCompleter(["means"]).fit(LONG.astype({"user": str})),
-        "SeriesCompleter(unit=..., time=...)",
-    ),
     "few placebos": (
         lambda: effect(RNG.randn(8, 6), np.eye(8, 6, 5) > 0, n_placebos=3),
         "3 placebos give no interval of 90 %, which needs 9",
-    ),
-    "identifiers, in a stack": (
-        lambda: AutoCompleter(["means", "KNN"], random_state=0).fit_transform(TABLE),
-        "ticket",
     ),
     "sparse": (
         lambda: FactorizationCompleter(2, lambda_ridge=0.1, max_iter=1, tol=0).fit(
             Entries(X)
         ),
         "max_iter",
-    ),
-    "scores": (
-        lambda: make_pipeline(KNNCompleter()).fit(X).score(NO_ROW, TRUTH),
-        None,
     ),
     "pipeline": (lambda: make_pipeline(UNFINISHED, Ridge()).fit(HOLES, y), "max_iter"),
     "pipeline of a pipeline": (

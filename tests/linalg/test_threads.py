@@ -93,7 +93,6 @@ def test_the_limit_of_the_user_is_kept(one):
     assert torch.get_num_threads() == 1
 
 
-@pytest.mark.slow
 def test_threads_are_restored_if_torch_has_its_default():
     """MKL then follows OpenMP, also afterwards. This process has set it already."""
     code = (

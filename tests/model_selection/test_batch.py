@@ -56,7 +56,13 @@ VARIANTS = {
     ],
 }
 # Values for what these completers would choose by fits of their own.
-GIVEN = {"rank": 3, "lambda_ridge": 0.5, "lambda_decoder": 0.5, "lambda_col": 0.5}
+GIVEN = {
+    "rank": 3,
+    "lambda_ridge": 0.5,
+    "lambda_decoder": 0.5,
+    "lambda_row": 0.5,
+    "lambda_col": 0.5,
+}
 BATCHED = [cls for cls in COMPLETERS if cls.completer_tags.batched]
 CASES = [
     (cls, params) for cls in BATCHED for params in VARIANTS.get(cls.__name__, [{}])
@@ -96,9 +102,13 @@ def test_batched_fits_equal_separate_fits(cls, params, device):
 def test_what_cannot_share_a_batch():
     X = low_rank(6, 5)
     with pytest.raises(ValueError, match=r"only \('lambda_row', .* may differ"):
-        fit_batch([AIRCompleter(depth=3), AIRCompleter()], [X, X])
+        fit_batch([AIRCompleter(1.0, 1.0, depth=3), AIRCompleter(1.0, 1.0)], [X, X])
+    with pytest.raises(ValueError, match="cannot share a batch"):  # other steps
+        fit_batch([AIRCompleter(1.0, 1.0), AIRCompleter(0.0, 0.0)], [X, X])
     with pytest.raises(ValueError, match="Xs must share one shape"):
-        fit_batch([AIRCompleter(), AIRCompleter()], [X, X[:4]])
+        fit_batch([AIRCompleter(1.0, 1.0), AIRCompleter(1.0, 1.0)], [X, X[:4]])
+    with pytest.raises(ValueError, match="AIRCompleter chooses lambda_row and lambda_"):
+        fit_batch([AIRCompleter()], [X])
     with pytest.raises(ValueError, match="SVDCompleter has no batched solve"):
         fit_batch([SVDCompleter()], [X])
     linked = LinkedFactorizationCompleter
@@ -135,7 +145,7 @@ def test_laplacians_are_compared_by_their_contents():
     X = low_rank(40, 5)
     fixed = [{"rows": sp.csr_array(k * np.eye(40))} for k in (1, 7)]
     with pytest.raises(ValueError, match="cannot share a batch"):
-        fit_batch([AIRCompleter(fixed_laplacians=L) for L in fixed], [X, X])
+        fit_batch([AIRCompleter(1.0, 1.0, fixed_laplacians=L) for L in fixed], [X, X])
 
 
 def test_batches_are_validated_like_fits():
@@ -144,7 +154,7 @@ def test_batches_are_validated_like_fits():
         fit_batch([AIRCompleter(-1.0)], [X])
     assert fit_batch([], []) == []
     diagonal = np.where(np.eye(6, dtype=bool), X, np.nan)
-    stopping = [make(AIRCompleter, early_stopping=True) for _ in range(2)]
+    stopping = [make(AIRCompleter, **GIVEN, early_stopping=True) for _ in range(2)]
     with pytest.raises(ValueError, match="cannot hold out a cell in some matrices"):
         fit_batch(stopping, [X, diagonal])
 

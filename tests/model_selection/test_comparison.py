@@ -144,21 +144,15 @@ def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
 
 @pytest.mark.repository
 def test_the_default_follows_the_guide():
-    """It is checked on a table of usual size and on a picture, without slow methods."""
-    everything = candidates_for(np.ones((500, 10)), max_time=1e9)
-    assert {"Gaussian", "copula", "trees, linear"} <= set(
-        candidates_for(np.ones((500, 10)))
-    )
-    assert {"nonlocal", "biharmonic"} <= set(candidates_for(np.ones((256, 256))))
-    quick = candidates_for(np.ones((500, 10)), max_time=0.3)
-    assert 0 < len(quick) < len(everything) and "means" in quick
-    tried = {type(e).__name__ for e in everything.values()}
+    """On a table of usual size, among the methods that the guide names."""
+    found = candidates_for(np.ones((500, 10)), random_state=0)
+    assert next(iter(found)) == "mean" and {"gaussian", "copula"} <= set(found)
+    tried = {type(one).__name__ for one in found.values()}
     page = (Path(__file__).parents[2] / "docs/choosing.md").read_text()
-    for data in ("A table", "A picture"):
-        row = page.partition(f"\n| {data} |")[2].partition("\n")[0]
-        named = set(re.findall(r"`(\w+Completer)", row))
-        assert named
-        assert named - tried <= {"AutoCompleter", "MixedCompleter"}
+    row = page.partition("\n| A table |")[2].partition("\n")[0]
+    named = set(re.findall(r"`(\w+Completer)", row))
+    assert named
+    assert named - tried <= {"AutoCompleter", "MixedCompleter"}
 
 
 class Broken(MeanCompleter):
@@ -339,7 +333,7 @@ def test_tables_are_compared_by_cell_errors():
     named = {
         "SVD": make(SVDCompleter(rank=1)),
         "means": make(MeanCompleter()),
-        "stack": AutoCompleter(["means", "SVD"], random_state=0),
+        "stack": make(AutoCompleter(["mean", "svd"], random_state=0)),
         "no table": SVDCompleter(),
     }
     found = compare(named, table, cv=3).set_index("completer")

@@ -310,8 +310,7 @@ def test_rows_that_are_empty_in_a_fold_get_means():
     X = low_rank(6, 5)
     X[2, 1:] = np.nan
     search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1, 1]}, cv=CELLS)
-    with pytest.warns(UserWarning, match="Row .* of X has no observed cell"):
-        search.fit(Entries(X))
+    search.fit(Entries(X))  # without a warning
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 

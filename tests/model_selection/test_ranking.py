@@ -19,7 +19,6 @@ from skmc import (
 from skmc.model_selection import LeaveLastOut, RankingScorer
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.* no observed cell:UserWarning"),
 ]

@@ -102,6 +102,7 @@ def test_intervals_hold_the_effect_as_often_as_they_say():
     assert 0.7 <= found.coverage <= 0.9
 
 
+@pytest.mark.long
 def test_no_effect_has_large_p_values():
     p = []
     for seed in range(20):

@@ -24,7 +24,6 @@ from skmc import (
 )
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 

@@ -16,7 +16,6 @@ from skmc.metrics import recall_at_k
 from skmc.persistence import load, save
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 SIZE = 40
@@ -122,9 +121,9 @@ def test_formats_and_types_of_counts(kind, dtype, fitted):
 
 
 def test_answers_outlive_files(fitted, tmp_path):
-    save(fitted, tmp_path / "als.safetensors")
+    save(fitted, tmp_path / "als.skmc")
     for again in (
-        load(tmp_path / "als.safetensors"),
+        load(tmp_path / "als.skmc"),
         pickle.loads(pickle.dumps(fitted)),
     ):
         for method in ("recommend", "similar_items", "similar_users"):

@@ -27,7 +27,7 @@ from skmc import (
     TreesCompleter,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 # Differences that stay, by the names of tests, and the reason of each.
 ARRAY = "the completion of a sparse matrix is an array: no cell is left out"
@@ -104,7 +104,12 @@ def _tests_of(name: str) -> dict[str, Any]:
     module = importlib.util.module_from_spec(spec)
     with mock.patch.multiple("sklearn.impute", **IMPUTERS):
         spec.loader.exec_module(module)
-    found = {n: test for n, test in vars(module).items() if n.startswith("test_")}
+    # Those of its own `MissingIndicator` are not ours.
+    found = {
+        name: test
+        for name, test in vars(module).items()
+        if name.startswith("test_") and "missing_indicator" not in name
+    }
     for test in found.values():
         marks = getattr(test, "pytestmark", [])
         test.pytestmark = [EVERY if m.args[:1] == ("imputer",) else m for m in marks]

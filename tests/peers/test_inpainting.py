@@ -7,7 +7,6 @@ import pytest
 
 from skmc import BiharmonicCompleter, NonlocalCompleter, pictures
 
-pytestmark = pytest.mark.slow
 inpainting = pytest.importorskip("skimage.restoration")
 
 

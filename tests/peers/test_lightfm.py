@@ -14,7 +14,6 @@ from skmc.metrics import auc, recall_at_k
 from skmc.model_selection import CellSplit, RankingScorer
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings(
         "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*no observed cell"
     ),

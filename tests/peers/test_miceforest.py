@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from skmc import ChainedCompleter, MixedCompleter
 from skmc.persistence import load, save
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def flowers(seed):
@@ -101,10 +101,10 @@ def test_a_row_is_completed_whatever_the_others_are(fitted):
 
 def test_saved_completers_go_on(fitted, tmp_path):
     completer, _, holes, _ = fitted
-    save(completer, tmp_path / "chains.safetensors")
+    save(completer, tmp_path / "chains.skmc")
     expected = completer.sample(holes, 1, random_state=0)[0]
     copies = (
-        load(tmp_path / "chains.safetensors"),
+        load(tmp_path / "chains.skmc"),
         pickle.loads(pickle.dumps(completer)),
     )
     for again in copies:

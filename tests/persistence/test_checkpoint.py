@@ -92,10 +92,10 @@ def answers(completer, X) -> list[np.ndarray]:
 )
 def test_resumed_fits_equal_uninterrupted_ones(cls, params, X, kill, tmp_path):
     def fit():
-        return make(cls, **{"max_iter": 30, **copy.deepcopy(params)}).fit(X)
+        return make(cls, **{"max_iter": 12, **copy.deepcopy(params)}).fit(X)
 
     expected = answers(fit(), X)
-    for n in (1, 2, 7, 40):  # a chain: each goes on where the last one died
+    for n in (2, 9):  # a chain: each goes on where the last one died
         try:
             with checkpoint(tmp_path / "fit", every=0):
                 kill(n)
@@ -207,7 +207,7 @@ def test_an_interruption_is_like_a_crash(X, tmp_path):
     expected = answers(completer.fit(X), X)
     with pytest.raises(KeyboardInterrupt), checkpoint(tmp_path / "fit", every=0):
         make(DMFCompleter, max_iter=100).set_callbacks(Interrupt()).fit(X)
-    assert (tmp_path / "fit" / "running.safetensors").exists()
+    assert (tmp_path / "fit" / "running.skmc").exists()
     with checkpoint(tmp_path / "fit"):
         found = answers(make(DMFCompleter, max_iter=100).fit(X), X)
     for a, b in zip(expected, found, strict=True):
@@ -241,10 +241,10 @@ def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
     with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
         kill(3)
         make(SVDCompleter, rank=2).fit(X)
-    file = tmp_path / "fit" / "running.safetensors"
+    file = tmp_path / "fit" / "running.skmc"
     file.write_bytes(file.read_bytes()[:-1])
     with (
-        pytest.raises(files.StorageError, match=r"running\.safetensors is damaged"),
+        pytest.raises(files.StorageError, match=r"running\.skmc was damaged"),
         checkpoint(tmp_path / "fit"),
     ):
         make(SVDCompleter, rank=2).fit(X)
@@ -276,7 +276,7 @@ def test_the_interval_between_writes_is_respected(X, monkeypatch, tmp_path):
     completer = make(DMFCompleter, max_iter=250, n_iter_no_change=1000)
     with checkpoint(tmp_path / "fit", every=3):
         completer.set_callbacks(Clock()).fit(X)
-    assert writes == [("running.safetensors", t) for t in (0, 3, 6, 9)]
+    assert writes == [("running.skmc", t) for t in (0, 3, 6, 9)]
     with pytest.raises(ValueError, match="every must be a number of seconds >= 0"):
         checkpoint(tmp_path / "fit", every=-1).__enter__()
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -20,17 +21,28 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 from own_method import OwnCompleter
 from sklearn.callback import ProgressBar
+from sklearn.datasets import load_wine
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import (
     AIRCompleter,
+    AutoCompleter,
     DMFCompleter,
     Entries,
+    KNNCompleter,
     MeanCompleter,
     MixedCompleter,
     SVDCompleter,
     patterns,
 )
+from skmc.base import IterativeCompleter
+from skmc.completers import candidates_for
 from skmc.persistence import StorageError, files, load, save
 from skmc.persistence.serialize import Packer, Unpacker
 
@@ -82,8 +94,8 @@ def test_save_and_load_restore_a_completer(cls, params, frame, tmp_path, device)
     completer = make(cls, add_indicator=True, device=device, **params)
     completer.set_output(transform="pandas")
     completer.fit(old)
-    save(completer, tmp_path / "c.safetensors")
-    again = load(tmp_path / "c.safetensors")
+    save(completer, tmp_path / "c.skmc")
+    again = load(tmp_path / "c.skmc")
     assert type(again) is cls
     assert same(again.get_params(), completer.get_params())
     assert vars(again).keys() == vars(completer).keys()
@@ -94,7 +106,7 @@ def test_save_and_load_restore_a_completer(cls, params, frame, tmp_path, device)
     assert np.array_equal(again.reconstruction_, completer.reconstruction_)
     assert again.reconstruction_.dtype == np.float32
     assert again.fit(old).transform(old).shape == completer.transform(old).shape
-    assert [f.name for f in tmp_path.iterdir()] == ["c.safetensors"]
+    assert [f.name for f in tmp_path.iterdir()] == ["c.skmc"]
 
 
 class Declared(MeanCompleter):
@@ -154,11 +166,71 @@ def test_ratings_stay_sparse(tmp_path):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.* takes all columns as having one unit")
+def test_every_candidate_of_a_stack(tmp_path):
+    """Also those of scikit-learn."""
+    truth = low_rank(40, 6) + 3
+    X = np.where(patterns.random(truth, 0.2, random_state=0), np.nan, truth)
+    own = [IterativeImputer(random_state=0), KNNImputer(), SimpleImputer()]
+    forest = IterativeImputer(ExtraTreesRegressor(3), max_iter=2, random_state=0)
+    found = {
+        **candidates_for(X, random_state=0),
+        **{type(c).__name__: c for c in own},
+        "forest": forest,
+    }
+    for name, candidate in found.items():
+        if (
+            isinstance(candidate, IterativeCompleter)
+            and "max_iter" in candidate.get_params()
+        ):
+            candidate.set_params(max_iter=3)
+        candidate.fit(X)
+        save(candidate, tmp_path / "c")
+        again = load(tmp_path / "c")
+        for rows in (X, X[:9] + 0.1):
+            same = np.array_equal(again.transform(rows), candidate.transform(rows))
+            assert same, name
+
+
+def test_the_default_is_small_and_quick_to_load(tmp_path):
+    truth = load_wine().data
+    hidden = patterns.random(truth, 0.1, random_state=0)
+    X = np.where(hidden, np.nan, truth)
+    completer = AutoCompleter(random_state=0).fit(X)
+    save(completer, tmp_path / "c")
+    assert (tmp_path / "c").stat().st_size < 3e6
+    start = time.process_time()
+    again = load(tmp_path / "c")
+    assert time.process_time() - start < 1
+    for rows in (X, X[:9] * 1.01):
+        np.testing.assert_array_equal(again.transform(rows), completer.transform(rows))
+    for old, new in zip(
+        completer.predict_interval(X), again.predict_interval(X), strict=True
+    ):
+        np.testing.assert_array_equal(new, old)
+
+
+def test_pipelines_and_searches(tmp_path):
+    X = low_rank(30, 6)
+    X[3, 4] = np.nan
+    for outer in (
+        make_pipeline(StandardScaler(), SVDCompleter(2)),
+        make_pipeline(KNNCompleter(), HistGradientBoostingRegressor(max_iter=5)),
+        GridSearchCV(SVDCompleter(tol=0.1), {"rank": [1, 2]}, cv=3),
+    ):
+        outer.fit(X, np.arange(30.0))
+        save(outer, tmp_path / "c")
+        again = load(tmp_path / "c")
+        answer = "transform" if hasattr(outer, "transform") else "predict"
+        expected = getattr(outer, answer)(X)
+        np.testing.assert_array_equal(getattr(again, answer)(X), expected)
+
+
 @pytest.fixture
 def saved(tmp_path):
     X = low_rank(12, 6)
     X[3, 4] = np.nan
-    path = tmp_path / "c.safetensors"
+    path = tmp_path / "c.skmc"
     save(SVDCompleter(rank=2).fit(X), path)
     return path
 
@@ -171,12 +243,6 @@ def test_every_changed_byte_is_noticed(saved):
         wrong[place] ^= 1 << (place % 8)
         saved.write_bytes(wrong)
         with pytest.raises((StorageError, MemoryError)):
-            load(saved)
-    number = f'"format":"{files.FORMAT}"'.encode()
-    for old, new in ((number, b'"format":"x"'), (b"SVDCom", b"SVTCom")):
-        assert old in whole
-        saved.write_bytes(whole.replace(old, new))
-        with pytest.raises(StorageError, match="tampered with"):
             load(saved)
     for end in (0, 4, 100, len(whole) // 2, len(whole) - 1):
         saved.write_bytes(whole[:end])
@@ -215,6 +281,8 @@ def test_a_file_names_only_classes_of_skmc(saved):
         "test_persistence.Deleted",
         "test_persistence.Point",
         "builtins.eval",
+        "sklearn.utils._show_versions.platform",
+        "sklearn.utils.no_such_module.Name",
         "",
     ],
 )
@@ -338,6 +406,18 @@ def test_a_file_without_a_parameter(saved):
             "class": "skmc.cells.scaling.Scaling",
             "attributes": {"shift": 1},
         },
+        {
+            "$": "extension",
+            "id": 0,
+            "class": "skmc.cells.scaling.Scaling",
+            "items": [[], None],
+        },
+        {
+            "$": "record",
+            "class": "skmc.cells.scaling.Scaling",
+            "items": [],
+        },
+        {"$": "numpy_generator", "id": 0, "items": ["RandomState", {}]},
         "a string",
     ],
     ids=str,
@@ -362,10 +442,10 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (files.FORMAT + 1, r"format 4, newer than 3.*newer skmc"),
+        (files.FORMAT + 1, r"format 5, newer than 4.*newer skmc"),
         (
             files.FORMAT - 1,
-            "format 2, which .* no longer reads; fit the completer again",
+            "format 3, which .* no longer reads; fit the completer again",
         ),
     ],
 )
@@ -379,11 +459,10 @@ def test_other_formats_are_refused(saved, monkeypatch, number, message):
 
 
 def test_other_files(saved, tmp_path):
-    from safetensors.numpy import save_file
-
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none")
-    save_file({"a": np.zeros(3)}, saved)
+    with open(saved, "wb") as file:
+        np.savez(file, a=np.zeros(3))
     with pytest.raises(StorageError, match="not written by skmc"):
         load(saved)
     files.write(saved, "checkpoint", 1)
@@ -486,7 +565,9 @@ def test_tensors_of_every_dtype(name, tmp_path):
         assert again.view(torch.uint8)[0] == 1
 
 
-@pytest.mark.parametrize("dtype", ["f2", "c8", "c16", "g", "u2", "u4", "U3", "M8[s]"])
+@pytest.mark.parametrize(
+    "dtype", ["f2", "c8", "c16", "g", "u2", "u4", "U3", "M8[s]", "u1,f4"]
+)
 def test_arrays_of_every_dtype(dtype, tmp_path):
     array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
     values = [array, array[0, 1]]
@@ -524,7 +605,7 @@ class Point(NamedTuple):
     "value",
     [
         Point(1.0),
-        np.zeros(2, [("a", float)]),
+        np.zeros(2, [("a", object)]),
         torch.eye(2).to_sparse(),
         len,
         lambda: None,

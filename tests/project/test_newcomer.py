@@ -188,7 +188,10 @@ def test_a_mask_with_more_than_two_values(run, tmp_path):
     photo = (tmp_path / "photo.png").read_bytes()
     code, err, result = run("in.png", photo, "--mask", "mask.png")
     assert code == 1 and result is None
-    assert "mask.png has 3 different values" in err and "--mask-threshold" in err
+    assert (
+        "mask.png is not black and white: it has 3 gray levels" in err
+        and "--mask-threshold" in err
+    )
     code, err, _ = run(
         "in.png", photo, "--mask", "mask.png", "--mask-threshold", "200", "-q"
     )

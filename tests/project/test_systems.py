@@ -11,8 +11,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 # What Python's documentation lists as available on Windows, of the functions and flags
 # of `os` that come from the operating system.
 CODE = """

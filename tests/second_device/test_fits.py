@@ -260,7 +260,7 @@ def stored(new, X):
 
 
 # Parameters that make use of what a way gives.
-SIDE = {"candidates": ["means", "Factorization"], "max_time": 1e6}
+SIDE = {"candidates": ["mean", "factorization"], "max_time": 1e6}
 SIDE |= {"rank": 2, "lambda_ridge": 0.1}
 GRAPHS = {"lambda_row": 1.0, "lambda_col": 1.0, "regularizer": "dirichlet"}
 

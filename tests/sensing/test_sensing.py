@@ -32,8 +32,6 @@ from skmc.sensing.dense import ScaledMeasurements
 from skmc.sensing.nuclear import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
-pytestmark = pytest.mark.slow
-
 REGRESSORS = [
     FactorizedSensingRegressor,
     LinearSensingRegressor,
@@ -53,6 +51,14 @@ def make_limit():
 
 
 every_regressor = pytest.mark.parametrize("cls", REGRESSORS)
+# A network takes seconds.
+every_quick_regressor = pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, marks=[pytest.mark.long] * (cls is SpectralSensingRegressor))
+        for cls in REGRESSORS
+    ],
+)
 SHAPE = 5, 4
 
 
@@ -360,6 +366,7 @@ def test_kkt_of_the_limit():
     assert np.linalg.norm(P.T @ certificate @ Q.T, 2) <= 1 + 1e-5
 
 
+@pytest.mark.long
 def test_the_limit_is_that_of_weights_tending_to_zero():
     A, y, _ = gaussian(50, noise=0.05)
     limit = NuclearSensingRegressor(0).fit(A, y).matrix_
@@ -476,7 +483,7 @@ def test_a_deep_product_is_of_lower_rank_than_a_free_matrix():
     assert error(narrow.matrix_, X) < 0.01
 
 
-@every_regressor
+@pytest.mark.parametrize("cls", [LinearSensingRegressor, FactorizedSensingRegressor])
 def test_forms_of_the_same_measurements(cls):
     A, y, _ = gaussian(30, (6, 4))
     expected = quick(cls).fit(A, y)
@@ -541,7 +548,7 @@ def test_completion_is_sensing_of_cells():
     assert error(model.matrix_, X) < 1e-4
 
 
-@every_regressor
+@every_quick_regressor
 def test_single_precision_is_kept(cls):
     A, y, _ = gaussian(96, (6, 4))
     double, single = quick(cls).fit(A, y), quick(cls).fit(A.astype("f"), y.astype("f"))
@@ -556,7 +563,7 @@ def test_single_precision_is_kept(cls):
     assert whole.matrix_.dtype == np.float64
 
 
-@every_regressor
+@every_quick_regressor
 def test_units_do_not_matter(cls):
     A, y, _ = gaussian(40, (6, 8), noise=0.1)
     expected = quick(cls).fit(A, y).matrix_

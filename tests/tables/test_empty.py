@@ -44,7 +44,7 @@ WORDS = pd.DataFrame(NUMBERS, columns=list("abcd")).assign(
 NO_PICTURES = CompleterTags(recovers=1.0)
 IN_TABLES = {
     "mixed": MixedCompleter(GaussianCompleter(10.0)),
-    "auto": AutoCompleter(["means", "KNN"], random_state=0),
+    "auto": MixedCompleter(AutoCompleter(["mean", "knn"], random_state=0)),
 }
 
 
@@ -53,7 +53,7 @@ def test_no_default_puts_nan_into_the_next_estimator(cls):
     others = GroupedCompleter, SeriesCompleter
     if cls in others or getattr(cls, "completer_tags", NO_PICTURES).pictures:
         pytest.skip("leaves series without a cell, or completes them from neighbors")
-    fast = {"max_iter": 2, "random_state": 0, "candidates": ["means", "KNN"]}
+    fast = {"max_iter": 2, "random_state": 0, "candidates": ["mean", "knn"]}
     completer = cls()
     completer.set_params(**{k: v for k, v in fast.items() if k in cls().get_params()})
     with warnings.catch_warnings():

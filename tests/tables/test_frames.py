@@ -16,20 +16,12 @@ from hypothesis import strategies as st
 from skmc import AutoCompleter, MeanCompleter, MixedCompleter, SVDCompleter
 from skmc.cells import LikeObserved
 from skmc.persistence import load, save
+from skmc.tables import doubtful_number
 from skmc.tables.date_formats import FORMATS, DateFormat
 
 N = 40
 Z = np.random.RandomState(0).randn(N)
 HOLES = slice(5, None, 7)
-
-
-class TableMeans(AutoCompleter):
-    """Column means of a matrix or of the matrix that represents a table."""
-
-    def _fit_cells(self, given, y=None):
-        outcome = MeanCompleter()._fit_cells(given, y)
-        outcome.attributes |= self._of_table(given)
-        return outcome
 
 
 def mixed(**params):
@@ -59,10 +51,9 @@ IDENTIFIERS = {
 }
 
 
-@pytest.mark.parametrize("make", [mixed, TableMeans])
-def test_identifiers_text_and_rare_categories_are_left_with_one_warning(make):
+def test_identifiers_text_and_rare_categories_are_left_with_one_warning():
     table = frame(**IDENTIFIERS, kind=holed(["u", "v"] * 20))
-    completer = make()
+    completer = mixed()
     with pytest.warns(UserWarning) as caught:
         completed = completer.fit_transform(table)
     (text,) = {str(w.message) for w in caught}
@@ -161,51 +152,26 @@ def test_bounds_replace_the_observed_range():
 
 def test_matrices_are_not_rounded_unless_asked():
     X = np.array([[1.0, 2.0], [2.0, np.nan], [4.0, 5.0]])
-    assert TableMeans().fit_transform(X)[1, 1] == 3.5
-    assert TableMeans(like_observed=True).fit_transform(X)[1, 1] in (3.0, 4.0)
-    assert isinstance(TableMeans().fit_transform(pd.DataFrame(X)), np.ndarray)
-
-
-def test_a_completer_of_matrices_takes_tables(tmp_path):
-    table = frame(kind=holed(["u", "v", "v", "v"] * 10), day=holed(
-        pd.date_range("2020-01-01", periods=N)))  # fmt: skip
-    completer = TableMeans().fit(table)
-    completed = completer.transform(table)
-    assert (completed.dtypes == table.dtypes).all() and not completed.isna().any(
-        axis=None
-    )
-    assert set(completed["kind"][table["kind"].isna()]) == {"v"}
-    pd.testing.assert_frame_equal(completed, TableMeans().fit_transform(table))
-    expected = MixedCompleter(MeanCompleter()).fit(table)
-    pd.testing.assert_frame_equal(completed, expected.transform(table))
-    assert completer.score(table) == pytest.approx(expected.score(table))
-    assert list(completer.get_feature_names_out()) == list(table)
-    pandas = TableMeans().set_output(transform="pandas").fit_transform(table)
-    pd.testing.assert_frame_equal(pandas, completed)
-    completer.fit(table[["x", "y"]].to_numpy())  # and matrices again
-    assert completer.transform(table[["x", "y"]].to_numpy()).shape == (N, 2)
-    flagged = TableMeans(add_indicator=True).fit_transform(table)
-    incomplete = [c for c in table if table[c].isna().any()]
-    added = [f"missingindicator_{c}" for c in incomplete]
-    assert list(flagged) == [*table, *added]
-    rows = table.astype(object).where(table.notna(), None)
-    objects = TableMeans().fit_transform(rows.to_numpy())
-    assert objects[:, 2].tolist() == completed["kind"].tolist()
+    means = AutoCompleter(["mean"], random_state=0)
+    assert means.fit_transform(X)[1, 1] == 3.5
+    means.set_params(like_observed=True)
+    assert means.fit_transform(X)[1, 1] in (3.0, 4.0)
+    assert isinstance(means.fit_transform(pd.DataFrame(X)), np.ndarray)
 
 
 def test_cells_of_a_category_are_held_out_together():
     table = frame(kind=holed(["u", "v", "w", "w"] * 10), y=Z)
-    completer = TableMeans()
-    given = completer._given(table, {})
-    cells = given.matrix
-    labels = np.random.RandomState(0).randint(8, size=cells.shape)
-    together = completer._together(labels, given)
-    assert (together[:, :2] == labels[:, :2]).all()
-    assert (together[:, 2:] == labels[:, [2]]).all() and cells.shape[1] == 5
-    # The matrix that MixedCompleter hands over.
-    inner = MixedCompleter(TableMeans()).fit(table).completer_
-    given = inner._given(cells, {})
-    assert (inner._together(labels, given) == together).all()
+    labels = []
+
+    class Watched(MeanCompleter):
+        def _fit_cells(self, given, y=None):
+            labels.append(given.data.mask.numpy())
+            return super()._fit_cells(given, y)
+
+    MixedCompleter(AutoCompleter({"mean": Watched()}, random_state=0)).fit(table)
+    for seen in labels:
+        assert (seen[:, 2:] == seen[:, [2]]).all() and seen.shape[1] == 5
+    assert len(labels) > 1
 
 
 # Dates
@@ -251,6 +217,22 @@ def test_dates_are_returned_as_dates(values, tmp_path):
             assert len(parts[0]) > 1 or parts[0] == parts[1]
     save(completer, tmp_path / "c")
     pd.testing.assert_frame_equal(load(tmp_path / "c").transform(table), completed)
+
+
+@pytest.mark.parametrize("last", [9, 13])
+def test_a_mean_of_dates_is_the_nearest_day(last):
+    days = [1, 8, 10, last]
+    when = [*(pd.Timestamp(2020, 1, day) for day in days), pd.NaT]
+    table = pd.DataFrame({"x": [1.0, 2, 3, 4, 5], "when": when})
+    found = MixedCompleter(MeanCompleter()).fit_transform(table)["when"].iloc[-1]
+    assert found == pd.Timestamp(2020, 1, round(np.mean(days)))
+
+
+def test_zeros_make_no_number_doubtful():
+    values = np.array([0.0, 0, 0, 0, 5, 5, 5])
+    assert doubtful_number(values) is None
+    row, doubt = doubtful_number(np.append(values, 6e9))
+    assert row == 7 and "a million times" in doubt
 
 
 @given(st.datetimes(dt.datetime(1969, 1, 1), dt.datetime(2068, 1, 1)), st.data())
@@ -377,7 +359,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_errors_name_the_column_and_the_remedy(name):
     make, message = BAD[name]
-    for completer in (mixed(), TableMeans()):
+    for completer in (mixed(), MixedCompleter()):
         with pytest.raises(ValueError, match=message):
             completer.fit(make())
 
@@ -393,9 +375,10 @@ def test_columns_of_other_types_are_not_completed():
 
 
 @pytest.mark.parametrize("bad", [frame(k="u"), [["a", 1.0], ["b", None]]])
-def test_other_completers_name_those_that_take_tables(bad):
-    with pytest.raises(ValueError, match=r"MixedCompleter.*AutoCompleter"):
-        SVDCompleter().fit(bad)
+@pytest.mark.parametrize("completer", [SVDCompleter(), AutoCompleter()])
+def test_other_completers_name_the_one_that_takes_tables(completer, bad):
+    with pytest.raises(ValueError, match="MixedCompleter completes tables"):
+        completer.fit(bad)
 
 
 # Columns without any value

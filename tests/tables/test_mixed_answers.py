@@ -14,11 +14,14 @@ from skmc import (
     AutoCompleter,
     Entries,
     GaussianCompleter,
+    MeanCompleter,
     MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
+    TreesCompleter,
 )
 from skmc.persistence import load, save
+from skmc.tables import drawn_by, source_of
 
 DAY = pd.Timestamp("2020-01-01")
 SIZES = ["S", "M", "L", "XL"]
@@ -66,7 +69,7 @@ def test_tables_of_numbers_have_the_completers_deviations():
     np.testing.assert_allclose(mixed.predict_std(X), inner.predict_std(X), rtol=1e-9)
     np.testing.assert_allclose(mixed.sample(X, 3, 0), inner.sample(X, 3, 0), rtol=1e-9)
     assert list(mixed.predict_std(X)) == list(X)
-    auto = AutoCompleter(["means", "SVD"], random_state=0)
+    auto = AutoCompleter(["mean", "svd"], random_state=0)
     mixed = MixedCompleter(clone(auto), like_observed=False).fit(X)
     both = zip(
         mixed.predict_interval(X, 0.8),
@@ -94,7 +97,7 @@ def test_intervals_contain_hidden_cells(table):
     """They exist for numbers, dates and levels; categories stay missing."""
     truth, hidden, X = table
     completer = MixedCompleter(
-        AutoCompleter(["means", "SVD", "Gaussian"], random_state=0)
+        AutoCompleter(["mean", "svd", "gaussian"], random_state=0)
     ).fit(X)
     low, high = completer.predict_interval(X, 0.9)
     inside = []
@@ -290,3 +293,57 @@ def test_invalid_weights(table):
     cells.weights = np.ones(len(cells))
     with pytest.raises(TypeError, match="takes no cell_weight"):
         MixedCompleter(GaussianCompleter()).fit(cells)
+
+
+def test_time_seed_and_jobs_are_those_of_the_completer(table):
+    _, _, X = table
+    inner = TreesCompleter(n_estimators=4, random_state=0)
+    mixed = MixedCompleter(inner, max_time=50.0, n_jobs=2, random_state=7).fit(X)
+    fitted = mixed.completer_.get_params()
+    assert [fitted[k] for k in ("max_time", "n_jobs", "random_state")] == [50.0, 2, 7]
+    seeded = MixedCompleter(clone(inner).set_params(random_state=7))
+    pd.testing.assert_frame_equal(mixed.transform(X), seeded.fit_transform(X))
+    assert inner.random_state == 0
+    # A completer without randomness has no seed, and every fit can end early.
+    MixedCompleter(MeanCompleter(), random_state=7, max_time=1.0).fit(X)
+
+
+def test_a_frame_in_is_a_frame_out():
+    """Also for numbers alone, for which completers of matrices return arrays."""
+    truth, hidden = simulated(80)
+    X = truth.mask(hidden).set_index(pd.Index([f"r{i}" for i in range(80)]))
+    numbers = X[["grams", "count", "metres"]]
+    for frame in (X, numbers):
+        stack = AutoCompleter(["mean", "gaussian"])
+        mixed = MixedCompleter(stack, random_state=0)
+        completed = mixed.fit_transform(frame)
+        answers = [completed, mixed.transform(frame), *mixed.sample(frame, 2, 0)]
+        ends = mixed.predict_interval(frame)
+        for found in (*answers, *ends, mixed.predict_std(frame)):
+            assert type(found) is pd.DataFrame and list(found) == list(frame)
+            pd.testing.assert_index_equal(found.index, frame.index)
+        for found in (*answers, *ends):
+            assert (found.dtypes == frame.dtypes).all()
+        row = frame.index[frame["metres"].isna()][0]
+        explained = mixed.explain(frame, row, "metres")
+        assert explained.value == pytest.approx(completed.loc[row, "metres"])
+        assert explained.row == row and mixed.score(frame) < 0
+    array = numbers.to_numpy(float)
+    assert isinstance(mixed.fit_transform(array), np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "completer", [GaussianCompleter(1.0), MixedCompleter(GaussianCompleter(1.0))]
+)
+def test_draws_of_held_out_cells_follow_the_seed(completer):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(30, 3)).mask(rng.rand(30, 3) < 0.2)
+    source = source_of(X, completer)
+    one, same, other = (
+        drawn_by(clone(completer), source, source.numbers, 2, seed)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, same)
+    missing = source.missing
+    assert (one != other)[:, missing].mean() > 0.5
+    np.testing.assert_array_equal(one[:, ~missing], other[:, ~missing])

@@ -74,7 +74,8 @@ NEW = {
 @pytest.fixture(scope="module", params=["mixed", "auto"])
 def make(request):
     if request.param == "auto":
-        return lambda: AutoCompleter(["means", "KNN"], random_state=0)
+        stack = AutoCompleter(["mean", "knn"], random_state=0)
+        return lambda: MixedCompleter(stack)
     return lambda: MixedCompleter(GaussianCompleter(10.0))
 
 

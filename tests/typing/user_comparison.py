@@ -10,7 +10,7 @@ from skmc.uncertainty import MultipleCompletion
 X = np.random.RandomState(0).randn(30, 5)
 X[::3, 1] = np.nan
 found = compare({"KNN": KNNCompleter(5), "mean": MeanCompleter()}, X, random_state=0)
-auto = AutoCompleter(["means", "KNN"], max_time=10.0, random_state=0).fit(X)
+auto = AutoCompleter(["mean", "knn"], max_time=10.0, random_state=0).fit(X)
 weights: dict[str, float] = auto.weights_
 save(auto, "auto.skmc")
 again = load("auto.skmc")

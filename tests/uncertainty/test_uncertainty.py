@@ -26,7 +26,6 @@ from skmc.model_selection import fit_batch
 from skmc.uncertainty import MultipleCompletion, pool
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings(
         "ignore::sklearn.exceptions.ConvergenceWarning",
         "ignore:.*have no observed cell",
@@ -210,7 +209,7 @@ def test_pooled_regression_equals_that_of_statsmodels():
     "completer",
     [
         MixedCompleter(SVDCompleter(rank=1)),
-        AutoCompleter(["means", "SVD"], random_state=0),
+        MixedCompleter(AutoCompleter(["mean", "svd"], random_state=0)),
     ],
     ids=["mixed", "auto"],
 )

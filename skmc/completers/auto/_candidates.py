@@ -1,10 +1,9 @@
-"""The candidates of `AutoCompleter` and the costs of their fits."""
+"""The candidates of `AutoCompleter`: their names, and which are tried on which data."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,60 +13,105 @@ from sklearn.base import clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from skmc.base import BaseCompleter, TakesGraphs
-from skmc.cells import Container, Entries
-from skmc.completers import closest, completer_classes
-from skmc.completers.costs import Cost, Size, Variant
+import skmc.completers
+from skmc.base import TakesGraphs
+from skmc.cells import Container, Entries, Layout
+from skmc.completers import closest
+from skmc.completers._trees import ExtraTrees
 from skmc.linalg import Seed, resolve_device, seed_of
 
-GENERIC = Cost(cells=1e-6)
-MAX_TIME = 60.0  # seconds for all candidates
+# Candidates in the order in which they are compared, in groups. The first two groups
+# are always tried, each later one if the one before it has lowered the error by a
+# hundredth. The page on the stack gives the reasons.
+FEW = (("mean", "knn", "gaussian", "ialm"),)
+TABLE = (
+    ("mean", "knn", "ialm", "gaussian", "copula"),
+    ("chained",),
+    ("chained-trees",),
+)
+WIDE = (TABLE[0],)
+RATINGS = (
+    ("mean", "soft-impute", "factorization"),
+    ("bayesian-factorization-implicit",),
+)
+INFORMED = ("factorization", "bayesian-factorization")  # with side information
+
+FEW_CELLS = 150  # observed ones of a matrix for which cheap candidates suffice
+MOST_COLUMNS = 20  # that are predicted one by one
+PER_COLUMN = ("chained", "chained-trees")  # too slow for the last fit to many rows
+SPARSE = 0.2  # largest observed share of ratings
+
+# Class, parameters, and parameters that make fits for the comparison cheaper.
+NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "mean": ("MeanCompleter", {}, {}),
+    "knn": ("KNNCompleter", {}, {}),
+    "knn-weighted": ("KNNCompleter", {"n_neighbors": 10, "weights": "distance"}, {}),
+    "gaussian": ("GaussianCompleter", {}, {}),
+    "copula": ("GaussianCompleter", {"marginals": "copula"}, {}),
+    "chained": ("ChainedCompleter", {}, {"n_draws": 8, "max_iter": 2}),
+    "trees-linear": (
+        "TreesCompleter",
+        {"linear": True, "n_estimators": 30},
+        {"n_estimators": 10},
+    ),
+    "trees-rounds": (
+        "TreesCompleter",
+        {"max_iter": 3, "n_estimators": 30},
+        {"n_estimators": 10},
+    ),
+    "boosting": ("TreesCompleter", {"estimator": "boosting"}, {}),
+    "svd": ("SVDCompleter", {}, {}),
+    "ialm": ("IALMCompleter", {}, {}),
+    "tnnr": ("TNNRCompleter", {}, {}),
+    "ncarl": ("NCARLCompleter", {}, {}),
+    "soft-impute": ("SoftImputeCompleter", {}, {}),
+    "air": ("AIRCompleter", {}, {}),
+    "factorization": ("FactorizationCompleter", {}, {}),
+    "bayesian-factorization": ("BayesianFactorizationCompleter", {}, {}),
+    "bayesian-factorization-implicit": (
+        "BayesianFactorizationCompleter",
+        {"implicit": True, "heteroscedastic": True},
+        {},
+    ),
+    "dmf-tv": ("DMFCompleter", {"regularizer": "tv"}, {}),
+    "biharmonic": ("BiharmonicCompleter", {}, {}),
+    "nonlocal": ("NonlocalCompleter", {}, {}),
+    "patch-cnn": ("PatchCNNCompleter", {}, {}),
+}
+CHAINED_TREES = "chained-trees"  # an imputer of scikit-learn
+
+
+def plan(n_rows: int, n_cols: int, n_observed: int) -> Sequence[Sequence[str]]:
+    """The groups of candidates for a matrix, by its shape and its observed cells."""
+    if n_observed <= FEW_CELLS:
+        return FEW
+    if n_cols <= MOST_COLUMNS:
+        return TABLE
+    return RATINGS if n_observed <= SPARSE * n_rows * n_cols else WIDE
 
 
 class Candidate(NamedTuple):
     """An estimator to try.
 
-    ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
-    the machine, and for this candidate. ``takes`` names the features and graphs of rows
-    and columns that its ``fit`` gets. ``comparing``, ``after`` and ``only_after`` are
-    those of `Variant`. ``first_columns`` says which columns of the matrix represent the
-    same cell of a table.
+    ``takes`` names the features and graphs of rows and columns that its ``fit`` gets,
+    ``comparing`` holds parameters that make a fit for the comparison cheaper. A member
+    ``of_sample`` is finally fitted to those rows that are compared, not to all rows.
     """
 
     name: str
     estimator: Any
-    cost: Callable[[Size], float] = GENERIC
-    takes: tuple[str, ...] = ()
     comparing: Mapping[str, Any] = MappingProxyType({})
-    after: tuple[str, ...] = ()
-    only_after: bool = True
-    first_columns: np.ndarray | None = None
+    takes: tuple[str, ...] = ()
+    of_sample: bool = False
 
-    def clone(self, comparing: bool = False) -> Any:
-        """An unfitted clone of the estimator, which knows the columns of each cell."""
-        own, first = clone(self.estimator), self.first_columns
+    def clone(self, layout: Layout | None = None, *, comparing: bool = False) -> Any:
+        """An unfitted clone of the estimator, for the matrix of a table if it is."""
+        own = clone(self.estimator)
         if comparing and self.comparing:
             own.set_params(**self.comparing)
-        if first is None or len(np.unique(first)) == len(first):
-            return own
-        if isinstance(own, BaseCompleter):
-            own._first_columns = first
-        elif type(own) is IterativeImputer:
-            own = CellImputer.like(own, first)
+        if layout is not None and layout.categories and type(own) is IterativeImputer:
+            return CellImputer.like(own, layout.first_columns)
         return own
-
-    def order(self, size: Size) -> float:
-        """The cost, multiplied by the share of it that missing cells leave.
-
-        Methods whose cost falls with them are made for few observed cells.
-        """
-        whole = self.cost(size._replace(n_observed=size.cells))
-        return self.cost(size) ** 2 / whole
-
-    @property
-    def is_last(self) -> bool:
-        """Whether it waits for the weights of others."""
-        return bool(self.after) and self.only_after
 
     def scaled_by(self, how: str | None) -> Candidate:
         """The candidate, with its ``scaling="auto"`` replaced."""
@@ -79,10 +123,24 @@ class Candidate(NamedTuple):
     @property
     def weighted(self) -> str | None:
         """Name of the argument of ``fit`` for weights: of rows, else of cells."""
-        fit = getattr(self.estimator, "fit", None)
-        accepted = {} if fit is None else inspect.signature(fit).parameters
+        accepted = self._accepted
         names = [name for name in ("sample_weight", "cell_weight") if name in accepted]
         return names[0] if names else None
+
+    @property
+    def _accepted(self) -> Iterable[str]:
+        fit = getattr(self.estimator, "fit", None)
+        return () if fit is None else inspect.signature(fit).parameters
+
+    def informed(self, known: Iterable[str]) -> Candidate | None:
+        """The candidate with side information; None if it takes none."""
+        if isinstance(self.estimator, TakesGraphs):
+            return None  # it fills empty rows with means despite a graph
+        accepted = self._accepted
+        takes = tuple(name for name in known if name in accepted)
+        return (
+            self._replace(name=f"{self.name}-informed", takes=takes) if takes else None
+        )
 
     def arguments(self, known: Mapping[str, Any], X: Any) -> dict[str, Any]:
         """What ``fit`` takes besides ``X``, by the names of its arguments."""
@@ -95,6 +153,61 @@ class Candidate(NamedTuple):
         elif weights is not None:
             found["cell_weight"] = np.repeat(weights[:, None], X.shape[1], 1)
         return found
+
+
+def candidates_for(
+    X: Container, *, random_state: Seed = None, device: str | torch.device = "auto"
+) -> dict[str, Any]:
+    """List the candidates of `AutoCompleter` for a matrix.
+
+    Parameters
+    ----------
+    X : matrix of any container, or `Entries`
+        Matrix, whose shape and number of observed cells decide.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the candidates.
+    device : str or torch.device, default="auto"
+        Device of the candidates.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted completers and imputers of scikit-learn, by the names that
+        ``leaderboard_`` of `AutoCompleter` shows; cheap ones come first.
+
+    See Also
+    --------
+    skmc.AutoCompleter : Compares and combines these candidates.
+    skmc.model_selection.compare : Compares them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc.completers import candidates_for
+    >>> from skmc.model_selection import compare
+    >>> X = np.outer(np.arange(1.0, 13), np.arange(1.0, 11))
+    >>> found = candidates_for(X, random_state=0)
+    >>> list(found)
+    ['mean', 'knn', 'gaussian', 'ialm']
+    >>> len(compare(found, X, cv=1)) == len(found)
+    True
+    """
+    cells = X if isinstance(X, Entries) else Entries(X)
+    seed, place = seed_of(random_state), str(resolve_device(device))
+    groups = plan(*cells.matrix_shape, len(cells))
+    return {n: named(n, seed, place).estimator for group in groups for n in group}
+
+
+def all_candidates() -> dict[str, Any]:
+    """List all candidates that `AutoCompleter` knows by name.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted completers and imputers of scikit-learn.
+    """
+    names = [*NAMED, CHAINED_TREES]
+    return {name: named(name, 0, "cpu").estimator for name in names}
 
 
 class CellImputer(IterativeImputer):
@@ -113,6 +226,11 @@ class CellImputer(IterativeImputer):
         own._first_columns = first_columns
         return own
 
+    def __sklearn_clone__(self) -> CellImputer:
+        imputer = IterativeImputer(**self.get_params(deep=False))
+        assert self._first_columns is not None
+        return CellImputer.like(clone(imputer), self._first_columns)
+
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> np.ndarray:
@@ -123,150 +241,72 @@ class CellImputer(IterativeImputer):
         return found[first[found] != first[feat_idx]]
 
 
-def informed(
-    candidates: Sequence[Candidate], known: Mapping[str, Any]
-) -> list[Candidate]:
-    """The candidates, and a second time with side information if they take it."""
-    found = list(candidates)
-    for candidate in candidates:
-        fit = getattr(candidate.estimator, "fit", None)
-        accepted = {} if fit is None else inspect.signature(fit).parameters
-        if isinstance(candidate.estimator, TakesGraphs):
-            continue  # it fills empty rows with means despite a graph
-        if takes := tuple(name for name in known if name in accepted):
-            slower = getattr(candidate.estimator, "cost", GENERIC).informed
-            found.append(
-                candidate._replace(
-                    name=f"{candidate.name}, informed",
-                    cost=partial(_times, slower, candidate.cost),
-                    takes=takes,
-                    after=(),
-                )
-            )
-    return found
-
-
-def _times(factor: float, cost: Callable[[Size], float], size: Size) -> float:
-    return factor * cost(size)
-
-
-def family(seed: int, device: str | torch.device) -> list[Candidate]:
-    """The candidates for any matrix, which classes list in ``stacked``."""
-    found = [
-        _candidate(cls, variant, {"random_state": seed, "device": device})
-        for cls in completer_classes()
-        for variant in vars(cls).get("stacked", ())
-    ]
-    return [*found, _chained_trees(seed)]
-
-
-def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
-    """Make a candidate; without its own cost, it has that of the class."""
-    estimator = cls(**variant.params)
-    known = estimator.get_params()
+def named(name: str, seed: int, device: str | torch.device) -> Candidate:
+    """The candidate of a name."""
+    if name == CHAINED_TREES:
+        forest = ExtraTrees(20, min_samples_leaf=2, random_state=seed)
+        chain = IterativeImputer(
+            forest, max_iter=3, random_state=seed, keep_empty_features=True
+        )
+        return Candidate(name, chain, {"estimator__n_estimators": 10})
+    title, params, comparing = NAMED[name]
+    estimator = getattr(skmc.completers, title)(**params)
+    common: dict[str, Any] = {"random_state": seed, "device": device}
+    known = estimator.get_params(deep=False)
     estimator.set_params(**{k: common[k] for k in common if k in known})
-    cost = variant.cost or cls.cost
-    return Candidate(
-        variant.name,
-        estimator,
-        cost,
-        comparing=variant.comparing,
-        after=variant.after,
-        only_after=variant.only_after,
-    )
+    return Candidate(name, estimator, comparing)
 
 
-def _chained_trees(seed: int) -> Candidate:
-    from sklearn.ensemble import ExtraTreesRegressor
+def selected(
+    wanted: Any,
+    cells: np.ndarray,
+    known: Sequence[str],
+    seed: int,
+    device: str | torch.device,
+) -> list[list[Candidate]]:
+    """Groups of candidates that the parameter ``candidates`` selects.
 
-    forest = ExtraTreesRegressor(20, min_samples_leaf=2, random_state=seed)
-    chain = IterativeImputer(
-        forest, max_iter=3, random_state=seed, keep_empty_features=True
-    )
-    cost = Cost(n_cols=0.08, trees=1.3e-5)
-    fewer = {"estimator__n_estimators": 10}
-    return Candidate("chained, trees", chain, cost, comparing=fewer)
-
-
-def candidates_for(
-    X: Container,
-    *,
-    max_time: float = MAX_TIME,
-    random_state: Seed = None,
-    device: str | torch.device = "auto",
-) -> dict[str, Any]:
-    """List the candidates of `AutoCompleter` that are fast enough for a matrix.
-
-    Parameters
-    ----------
-    X : matrix of any container, or `Entries`
-        Matrix whose shape and number of observed cells determine the time of fits.
-    max_time : float > 0, default=60
-        Seconds in which each candidate can be fitted once, and the last one again,
-        according to the estimates of the classes. The fastest come first.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the candidates.
-    device : str or torch.device, default="auto"
-        Device of the candidates.
-
-    Returns
-    -------
-    dict of str to estimator
-        Unfitted completers and imputers of scikit-learn, by the names that
-        ``leaderboard_`` of `AutoCompleter` shows; there is at least one.
-
-    See Also
-    --------
-    skmc.AutoCompleter : Tries these candidates.
-    skmc.model_selection.compare : Compares them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc.completers import candidates_for
-    >>> from skmc.model_selection import compare
-    >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
-    >>> found = candidates_for(X, max_time=0.2, random_state=0)
-    >>> "SVD" in found, "trees, linear" in found
-    (True, False)
-    >>> len(compare(found, X, cv=1)) == len(found)
-    True
+    ``known`` names the side information; a candidate that takes it is tried with it,
+    and without.
     """
-    cells = X if isinstance(X, Entries) else Entries(X)
-    size = Size(*cells.matrix_shape, len(cells))
-    whole = family(seed_of(random_state), str(resolve_device(device)))
-    found: dict[str, Any] = {}
-    seconds = 0.0
-    for candidate in sorted(whole, key=lambda c: c.cost(size)):
-        cost = candidate.cost(size)
-        if found and seconds + 2 * cost > max_time:
-            break
-        found[candidate.name] = candidate.estimator
-        seconds += cost
-    return found
-
-
-def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candidate]:
-    """The candidates that the parameter ``candidates`` selects."""
     if isinstance(wanted, Mapping):
-        found = [Candidate(*item) for item in wanted.items()]
+        groups = [[Candidate(*item) for item in wanted.items()]]
     else:
-        found = family(seed, str(resolve_device(device)))
-        if not (isinstance(wanted, str) and wanted == "auto"):
-            names = [wanted] if isinstance(wanted, str) else list(wanted)
-            known = [c.name for c in found]
-            if unknown := [name for name in names if name not in known]:
-                near = closest(str(unknown[0]), known)
-                hint = f"did you mean {near!r}? The" if near else "the"
-                raise ValueError(
-                    f"candidates contains {unknown[0]!r}; {hint} names are {known}. "
-                    "Pass other estimators in a mapping of names to estimators."
-                )
-            if isinstance(wanted, str):
-                raise ValueError(
-                    f"candidates is {wanted!r}; pass a list of names: [{wanted!r}]."
-                )
-            found = [c for c in found if c.name in names]
-    if not found:
+        place = str(resolve_device(device))
+        names = _names(wanted, cells)
+        if known and isinstance(wanted, str):
+            listed = {name for group in names for name in group}
+            names = [[*names[0], *(n for n in INFORMED if n not in listed)], *names[1:]]
+        groups = [[named(name, seed, place) for name in group] for group in names]
+        if isinstance(wanted, str):
+            groups = [
+                [c._replace(of_sample=c.name in PER_COLUMN) for c in group]
+                for group in groups
+            ]
+    if not any(groups):
         raise ValueError("candidates is empty; give at least one.")
-    return found
+    informed = [[c.informed(known) for c in group] for group in groups]
+    return [
+        [*group, *(c for c in more if c is not None)]
+        for group, more in zip(groups, informed, strict=True)
+    ]
+
+
+def _names(wanted: Any, cells: np.ndarray) -> Sequence[Sequence[str]]:
+    known = sorted([*NAMED, CHAINED_TREES])
+    if isinstance(wanted, str) and wanted == "auto":
+        n_observed = int(np.count_nonzero(~np.isnan(cells)))
+        return plan(cells.shape[0], cells.shape[1], n_observed)
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    if unknown := [name for name in names if name not in known]:
+        near = closest(str(unknown[0]), known)
+        hint = f"did you mean {near!r}? The" if near else "the"
+        raise ValueError(
+            f"candidates contains {unknown[0]!r}; {hint} names are {known}. "
+            "Pass other estimators in a mapping of names to estimators."
+        )
+    if isinstance(wanted, str):
+        raise ValueError(
+            f"candidates is {wanted!r}; pass a list of names: [{wanted!r}]."
+        )
+    return [[name for name in [*NAMED, CHAINED_TREES] if name in names]]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from skmc.base import BaseCompleter, Completion
-from skmc.cells import Scaling
+from skmc.cells import Calibration, Layout, Scaling
 from skmc.completers._units import standardized, undone
 from skmc.linalg import threads_for_rows
 from skmc.stacking import Spread
-from skmc.tables import Calibration, Table
 
 Values = Callable[[Any, np.ndarray], np.ndarray]  # of a member for scaled cells
 
@@ -30,9 +29,9 @@ class Stack:
         Weight of each member in each column.
     scaling : Scaling
         Scaling of the cells.
-    table : Table or None, default=None
-        Table that the cells represent, if it has columns that are not numbers. The
-        scores of categories are replaced by probabilities before they are weighted.
+    layout : Layout or None, default=None
+        What the columns are in a table that the matrix represents. The scores of
+        categories are replaced by probabilities before they are weighted.
     calibrations : sequence of Calibration, default=()
         Calibrations of the weighted probabilities of the categories.
     """
@@ -40,7 +39,7 @@ class Stack:
     completers: Mapping[str, Any]
     weights: list[np.ndarray]
     scaling: Scaling
-    table: Table | None = None
+    layout: Layout | None = None
     calibrations: Sequence[Calibration] = ()
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
@@ -51,8 +50,8 @@ class Stack:
         total = np.zeros(cells.shape)
         for weight, value in self._members(cells, values):
             total += weight * value
-        if self.table is not None:
-            total = self.table.calibrated(total, self.calibrations)
+        if self.layout is not None:
+            total = self.layout.calibrated(total, self.calibrations)
         return undone(total, self.scaling)
 
     def variance(self, cells: np.ndarray, values: Values) -> np.ndarray:
@@ -76,8 +75,8 @@ class Stack:
         ):
             value = values(completer, as_seen_by(completer, scaled, self.scaling))
             value = as_scaled(completer, value, self.scaling)
-            if self.table is not None:
-                value = self.table.calibrated(value)
+            if self.layout is not None:
+                value = self.layout.calibrated(value)
             yield weight, value
 
 
@@ -103,10 +102,18 @@ class FittedStack(Completion):
     ----------
     spread : Spread
         Spread of the errors on held-out cells.
+    order : int ndarray of shape (n_rows,)
+        The order of the rows in which the members were fitted.
     """
 
     row_map: Stack
     spread: Spread
+    order: np.ndarray
+
+    @property
+    def _rows_of_fit(self) -> np.ndarray:
+        """The rows as the members know them."""
+        return self.index.cells[self.order]
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         def values(completer: BaseCompleter, scaled: np.ndarray) -> Any:
@@ -131,11 +138,11 @@ class FittedStack(Completion):
                 "to hold any out."
             )
         whole, std = self.rows(cells), self.deviations(cells)
-        found, table = [], self.row_map.table
+        found, layout = [], self.row_map.layout
         for _ in range(n_samples):
             drawn = whole + std * errors.draw(missing, rng)
-            if table is not None:
-                for columns, category in table.categories:
+            if layout is not None:
+                for columns, category in layout.categories:
                     drawn[:, columns] = category.drawn(whole[:, columns], rng)
             found.append(drawn)
         return np.stack(found)
@@ -144,7 +151,8 @@ class FittedStack(Completion):
         """Name, weight and value of each member for a cell of a row (1, n_cols)."""
         stack, cells, k, values = self.row_map, row, 0, own_values
         if (position := int(self.index.find(row)[0])) >= 0:
-            cells, k, values = self.index.cells, position, reconstruction
+            cells, values = self._rows_of_fit, reconstruction
+            k = int(np.flatnonzero(self.order == position)[0])
         found = []
         with threads_for_rows(cells):
             members = stack._members(cells, values)
@@ -160,8 +168,9 @@ class FittedStack(Completion):
         known = position >= 0
         with threads_for_rows(cells):
             if known.any():
-                whole = self.row_map.variance(self.index.cells, reconstruction)
-                variance[known] = whole[position[known]]
+                whole = self.row_map.variance(self._rows_of_fit, reconstruction)
+                place = np.argsort(self.order)[position[known]]
+                variance[known] = whole[place]
             if not known.all():
                 variance[~known] = self.row_map.variance(cells[~known], own_values)
         scale = self.row_map.scaling.scale.numpy()

@@ -6,19 +6,17 @@ import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import (
     CompleterTags,
     Contribution,
-    Estimator,
     Explains,
     Explanation,
     Outcome,
@@ -32,38 +30,24 @@ from skmc.base import (
     warn_user,
 )
 from skmc.cells import Container, Entries, Given, LikeObserved
-from skmc.compatibility import safe_indexing
 from skmc.completers._units import standardized
-from skmc.completers.auto._candidates import MAX_TIME, informed, selected
-from skmc.completers.auto._fitted import FittedStack, Stack, reconstruction
-from skmc.completers.auto._race import Cold, Race, Sample
-from skmc.completers.costs import Cost, Size
-from skmc.linalg import seed_of
-from skmc.loop import FitTasks, seconds_left
-from skmc.new_rows import RowIndex
-from skmc.parameters import Positive, Seed
-from skmc.stacking import Spread
-from skmc.tables import (
-    Source,
-    Table,
-    as_table,
-    errors,
-    explained_in_table,
-    has_words,
-    indicator_for,
-    numeric_deviations,
-    table_for,
-    warn_of_columns,
-    weights_of_table_rows,
-    with_indicator,
-    with_tables,
+from skmc.completers.auto._candidates import Candidate, selected
+from skmc.completers.auto._comparison import Cold, Comparison, Sample
+from skmc.completers.auto._fitted import (
+    FittedStack,
+    Stack,
+    compares_columns,
+    reconstruction,
 )
+from skmc.linalg import seed_of
+from skmc.loop import FitTasks, time_limit
+from skmc.new_rows import RowIndex
+from skmc.parameters import Positive, Seed, Workers
+from skmc.stacking import Spread
 
 N_PARTS = 8
-MAX_ROWS = 1_500  # largest number of rows on which candidates are compared
-ROWS_TIMED = 500  # other rows, whose completion is timed
-WRITING = 2  # times of writing and of looking up rows, relative to that of reading
-REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
+# Candidates are compared on 1500 rows, or fewer if there are many columns.
+MIN_ROWS, MAX_ROWS, MAX_CELLS = 400, 1_500, 30_000
 
 Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
@@ -71,42 +55,43 @@ Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 class AutoCompleter(Explains, Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
-    About twenty completers predict observed cells that were held out in the pattern of
-    the missing ones. The completion is their weighted mean,
+    A few completers predict observed cells that were held out in the pattern of the
+    missing ones. The completion is their weighted mean,
 
     .. math::
 
         X_{ij} = \sum_k w_{jk} X^{(k)}_{ij}, \qquad w_{jk} \ge 0, \quad
         \sum_k w_{jk} = 1,
 
-    with weights for each column j that minimize the error of the held-out cells. In a
-    table, the probabilities of categories are combined in the same way. Most tables
-    take a few seconds; see ``max_time``. `leaderboard_` lists the candidates with their
-    errors, and `verdict_` says in words what was chosen.
+    with weights for each column j that minimize the error of the held-out cells. In
+    tables, which `MixedCompleter` completes with this class, the probabilities of
+    categories are combined in the same way. Most matrices take a few seconds. The
+    answer depends neither on the order of the rows nor on the speed of the machine.
+    `leaderboard_` lists the candidates with their errors, and `verdict_` says how good
+    the result is.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        Candidates. "auto" tries those for which there is time, see Notes, of: column
-        means, `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`,
-        `IALMCompleter`, `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`,
-        `AIRCompleter`, `GaussianCompleter` with both marginals,
-        `BayesianFactorizationCompleter` with and without ``implicit``,
-        `FactorizationCompleter`, `TreesCompleter` with both ensembles, with a linear
-        model and in a chain, `ChainedCompleter`, `DMFCompleter` with total variation,
-        `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter`, and
-        `sklearn.impute.IterativeImputer` with trees.
+        Candidates. "auto" tries the few that are best for data of this kind, see Notes.
+        A sequence selects some by name: "mean", "knn", "knn-weighted", "gaussian",
+        "copula", "chained", "chained-trees", "trees-linear", "trees-rounds",
+        "boosting", "svd", "ialm", "tnnr", "ncarl", "soft-impute", "air",
+        "factorization", "bayesian-factorization" and
+        "bayesian-factorization-implicit", or, for pictures, "nonlocal", "biharmonic",
+        "patch-cnn" and "dmf-tv". A mapping holds completers or scikit-learn imputers.
+        All of a sequence or mapping are tried.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
-        without them. A sequence selects some of these by name ("means", "KNN", "SVD"
-        ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
-        All candidates of a sequence or mapping predict the first part, at any cost.
-    max_time : float > 0 or None, default=60
-        Time limit in seconds, including reading and completing. Most tables take far
-        less than the default. Candidates for which there is no time are skipped, and
-        listed in ``leaderboard_``. With more than 70 seconds, more candidates are
-        tried: try 300 for a large matrix. None sets no limit, and all candidates are
-        tried.
+        without them.
+    max_time : float > 0 or None, default=None
+        Time limit in seconds. When it has passed, the comparison or the last fits end,
+        and the best that has been fitted is the answer. None sets no limit, and then
+        nothing depends on the clock. One fit or completion that has begun may last
+        longer.
+    n_jobs : int or None, default=None
+        Number of fits at the same time, as in joblib. It changes no digit of the
+        result.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -123,11 +108,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
         Seed of the parts, and of all candidates except those of a mapping.
-    like_observed : {"auto"} or bool, default="auto"
+    like_observed : bool, default=False
         Whether missing cells get values that look like the observed ones: integers are
         whole, decimals have at most as many digits as those of the column, and values
-        are within the column's observed range. "auto" is True for tables with columns
-        that are not numbers, and False for matrices.
+        are within the column's observed range. In a table, that of `MixedCompleter` is
+        used instead.
     min_value : float, array-like, dict or None, default=None
         Smallest value of completed cells and of draws: one for all columns, one for
         each, or by name or position. None, NaN and columns that a dict does not list
@@ -144,8 +129,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -155,18 +139,19 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     leaderboard_ : pandas.DataFrame
         One row for each candidate, the best first: "candidate"; "status", which also
         gives the reason why a candidate was not tried or failed; "error", the root mean
-        squared error on the first part, of a fit for the comparison; "cells", the
+        squared error on the first parts, of fits for the comparison; "cells", the
         number of predicted cells; "weight", the mean over the columns; "seconds";
         "warnings", their number. Computed at each access; needs pandas.
     verdict_ : str
-        A summary: the members of the stack, its error, and the skipped candidates.
+        A summary in two sentences: how the error on held-out cells compares to that of
+        column means and of the best single candidate.
     weights_ : dict of str to float
         Members and their weights if all columns share them.
     column_weights_ : dict of str to ndarray of shape (n_features,)
         Weights of each column, which the completion uses.
     completers_ : dict of str to estimator
         Members, fitted to the cells as scaled by ``scaling="columns"``, otherwise to
-        the cells as they are.
+        the cells as they are, in rows of another order; use their `transform`.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; the observed values replace their predictions.
@@ -179,7 +164,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     See Also
     --------
-    MixedCompleter : Tables with categories and dates; uses this class by default.
+    MixedCompleter : Tables of any columns; uses this class by default.
     skmc.model_selection.compare : Compares completers instead of combining them.
     SeriesCompleter : Rows are times.
 
@@ -199,57 +184,57 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     the categories are raised to a power, and the shares are mixed in, as the log score
     demands.
 
-    Candidates predict the first part in the order of the estimated seconds of a fit.
-    (Where missing cells make a method cheaper, as factorizations of ratings, it comes
-    earlier.) Candidates that take at most a quarter of a second are always tried,
-    others as long as the estimates add up to at most 5 seconds. Expensive ones of low
-    rank or for pictures are tried only if cheap ones that find the same structure have
-    a weight of .2 or more; those for pictures then at any cost. Candidates with a
-    weight below .02 are dropped. The others predict one more part, until four parts are
-    predicted or the estimates add up to 7 seconds, or until the error of the stack on
-    left-out rows is within a hundredth of that on the other rows, so that more cells
-    would not improve the weights. With fewer than 500 observed cells, these seconds are
-    less, in proportion to their square; with ``max_time`` above 70, they are more: a
-    tenth of it.
+    The candidates follow from the shape and the number of observed cells:
+
+    ======================  ========================================  =================
+    data                    always                                    if worthwhile
+    ======================  ========================================  =================
+    up to 150 cells         mean, knn, gaussian, ialm
+    up to 20 columns        mean, knn, ialm, gaussian, copula; then   chained-trees
+                            chained
+    more columns            mean, knn, ialm, gaussian, copula
+    up to 20 % observed     mean, soft-impute, factorization; then
+                            bayesian-factorization-implicit
+    side information        also factorization and
+                            bayesian-factorization, with it
+    ======================  ========================================  =================
+
+    Cheap ones come first. A third group is worthwhile if the second has lowered the
+    error by a hundredth. A candidate without error ends the comparison.
+
+    All candidates predict the first part, and more parts until there are 500 held-out
+    cells. Candidates with a weight below .02 are dropped. The others predict one more
+    part, until four parts or 2000 cells are predicted, or until the error of the stack
+    on left-out rows is within a hundredth of that on the other rows, so that more cells
+    would not improve the weights.
 
     A candidate is fitted again for each part, without the cells of this part; ensembles
     and chains then have fewer trees and draws. Finally, the members of the stack are
     fitted to all cells.
 
-    A candidate is skipped if there is no time for its fit and for its last fit, or for
-    that of the best so far if it takes longer. Times of fits are estimated from the
-    shape and the number of observed cells, corrected by the times measured so far. Up
-    to a tenth of ``max_time`` is spent on candidates that seem up to three times too
-    slow: they are fitted to at most an eighth of the rows, and tried if the estimate
-    corrected by this time allows. A fit that takes longer than estimated ends when the
-    time has passed, if its class has ``max_time``. `BayesianFactorizationCompleter`,
-    which then averages fewer draws, is tried if a third of its estimated time is left.
-    Members of the stack without time for a final fit keep an earlier one, to fewer
-    cells.
+    Rows are exchangeable: a permutation of the rows permutes the completion. The parts
+    and all other random choices follow the content of the rows and the seed, but not
+    their positions. Only if a candidate for pictures is named are rows kept in order.
 
     ``scaling="auto"`` of a candidate becomes that of the stack.
 
     `explain` lists the members. The base is the mean :math:`m_j` of the observed cells
-    of the column, and a member contributes :math:`w_{jk} (X^{(k)}_{ij} - m_j)`. In a
-    table with columns of words, those of numbers can be explained.
+    of the column, and a member contributes :math:`w_{jk} (X^{(k)}_{ij} - m_j)`.
 
     Rows and columns without an observed cell have no held-out cells either. If features
     or graphs describe them, only candidates that take these are used there, with their
     share of the weights; if the stack has none, the best of them joins it. Features of
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
-    Above 1500 rows, candidates are compared on 1500 of them, drawn at random. Members
-    whose fit to all rows would take too long keep a fit to these rows, and complete the
-    others as new rows. Members that cannot do this in the time left are dropped, those
-    with the least weight per second first. The matrix is made dense, and each member
-    stores what its class documents.
+    Candidates are compared on at most 1500 rows, and on fewer if there are more than
+    20 columns, but on at least 400. The default's chains keep a fit to these rows, and
+    complete the others as new rows. The matrix is made dense, and each member stores
+    what its class documents.
 
-    The candidates that are tried depend on estimated times, and on the clock only if
-    ``max_time`` is short. After an interruption the best result so far is kept.
-    `skmc.persistence.save` stores the completer unless estimators of scikit-learn are
-    among the members; pickle always does.
+    After an interruption the best result so far is kept. `skmc.persistence.save` stores
+    the completer, with members from scikit-learn.
 
-    This implementation adds weights by column, and the order of the fits.
+    This implementation adds weights by column, and the choice of candidates.
 
     References
     ----------
@@ -264,9 +249,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     >>> rng = np.random.RandomState(0)
     >>> X = np.outer(rng.rand(30), rng.rand(20))
     >>> X[11, 9] = np.nan
-    >>> completer = AutoCompleter(["means", "KNN", "SVD"], random_state=0).fit(X)
-    >>> completer.verdict_.split(":")[0]
-    'SVD alone, of 3 candidates'
+    >>> completer = AutoCompleter(["mean", "knn", "svd"], random_state=0).fit(X)
+    >>> print(completer.verdict_)
+    svd alone, 100 % below the column means. `leaderboard_` has the details.
     """
 
     completer_tags = CompleterTags(
@@ -274,18 +259,17 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     )
     candidates: str | Candidates = "auto"
     _: KW_ONLY
-    max_time: Positive | None = MAX_TIME
+    max_time: Positive | None = None
+    n_jobs: Workers = None
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
-    like_observed: bool | Literal["auto"] = "auto"
+    like_observed: bool = False
 
     verdict_: str = field(init=False)
     weights_: dict[str, float] = field(init=False)
     column_weights_: dict[str, np.ndarray] = field(init=False)
     completers_: dict[str, Any] = field(init=False)
-    _table: ClassVar[Table | None] = None  # set if X is a table
-    _represented: ClassVar[Table | None] = None  # set if X is the matrix of a table
     _fitted: FittedStack = field(init=False)
     _kind = "completers"
     _leaderboard: list[dict[str, Any]] = field(init=False)
@@ -305,7 +289,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         """Complete ``X``, and learn a map that completes other rows.
 
         Candidates whose ``fit`` takes features or graphs are tried both with them,
-        under names that end in "informed", and without.
+        under names that end in "-informed", and without.
 
         Parameters
         ----------
@@ -343,9 +327,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Raises
         ------
         ValueError
-            As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
-            features or graphs of columns. ``sample_weight`` has another shape, or a
-            weight is negative or NaN.
+            As for `FactorizationCompleter.fit`. ``sample_weight`` has another shape, or
+            a weight is negative or NaN.
         """
         return self._run_fit(
             X,
@@ -359,12 +342,6 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
-        for name in known:
-            if name.startswith("col") and has_words(X):
-                raise ValueError(
-                    f"{name} needs a matrix, but X has columns that are not numbers; "
-                    "encode them, or leave it out."
-                )
         given = super()._given(X, known)
         cold, statistics = Cold.of(given), given.statistics
         statistics = replace(  # described rows are not empty
@@ -376,117 +353,100 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         return replace(given, statistics=statistics, seconds=seconds)
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
-        with FitTasks(self, given.read, y, 3) as tasks:
+        left = None if self.max_time is None else self.max_time - given.seconds
+        with time_limit(left), FitTasks(self, given.read, y, 3) as tasks:
             return self._fit_stack(given, tasks)
 
     def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
         """Compare candidates, weight them, and fit the members to all cells."""
-        end = self._end(given)
-        cells, priors, known = given.matrix, given.statistics, dict(given.known)
-        used = given.weights_of_rows > 0
-        if given.row_weights is not None:
-            known["sample_weight"] = given.row_weights
+        seed, index = seed_of(self.random_state), RowIndex(given.matrix)
+        groups = self._candidates(given, seed)
+        order = np.arange(len(given.matrix))
+        if not any(compares_columns(c.estimator) for group in groups for c in group):
+            order = _order_by_content(given.matrix, given.weights_of_rows, seed)
+        rows, cold = _reordered(given, order), Cold.of(given)
+        cells, known = rows.matrix, dict(rows.known)
+        used = rows.weights_of_rows > 0
+        if rows.row_weights is not None:
+            known["sample_weight"] = rows.row_weights
             known = known_of_rows(known, np.flatnonzero(used))
-        cold = Cold.of(given)
-        table, how = self._represented_by(given), given.units(self.scaling)
-        if table is not None:  # its matrix is standardized
-            how = None
-        if self.scaling == "auto" and how == "global":
-            warn_of_units(self, given.data)
-        scaling = given.data.scaling_of("columns" if how == "columns" else None)
-        whole = sample = Sample(standardized(cells[used], scaling), known)
-        beyond = None
-        seed = seed_of(self.random_state)
-        if len(whole.cells) > MAX_ROWS:
-            rows = np.random.RandomState(seed % 2**32).permutation(len(whole.cells))
-            beyond = whole.cells[rows[MAX_ROWS : MAX_ROWS + ROWS_TIMED]]
-            rows = np.sort(rows[:MAX_ROWS])
-            sample = Sample(whole.cells[rows], known_of_rows(known, rows))
+        layout, how = given.layout, self._units(given)
+        scaling = rows.data.scaling_of("columns" if how == "columns" else None)
+        whole = Sample(standardized(cells[used], scaling), known)
+        sample = whole.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // cells.shape[1])))
         labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
-        entries = Entries.of_matrix(sample.cells)
-        label = self._together(labels, given)[entries.rows, entries.cols]
-        n_observed = int(np.count_nonzero(~np.isnan(whole.cells)))
-        size = Size(len(whole.cells), cells.shape[1], n_observed)
-        seconds = end - time.perf_counter() - REST(size)
-        race = Race(entries, label, scaling, size, seconds, sample.known, table, beyond)
-        self._compare(race, how, seed, self._first_of_given(given), tasks)
-        race.drop_slow()
-        stacking = race.stack()
-        members, weights, cold_weights = cold.weights(race, stacking)
-        completers = {}
-        with tasks.part("last fits", len(members)) as last:
-            end = race.end - sum(t.seconds_of_predictions for t in members)
-            for trial in members:
-                completers[trial.name] = race.last_fit(trial, end, whole, sample)
-                last.done(trial.name)
-        of_table = table, stacking.calibrations
+        entries = Entries.of_matrix(sample.cells, layout=layout)
+        # Otherwise a held-out category could be inferred from its other columns.
+        label = labels[:, given.first_columns][entries.rows, entries.cols]
+        comparison = Comparison(entries, label, scaling, sample.known, self.n_jobs)
+        self._compare(comparison, groups, tasks)
+        stacking = comparison.stack()
+        cold = Cold(cold.rows[order], cold.cols)
+        members, weights, cold_weights = cold.weights(comparison, stacking)
+        completers = comparison.last_fits(members, whole, sample, tasks)
+        of_table = layout, stacking.calibrations
         stack = Stack(completers, list(weights), scaling, *of_table)
-        values = priors.fill(cells, _completed(stack, cells, used))
+        values = given.statistics.fill(cells, _completed(stack, cells, used))
         if cold.rows.any():
             own = Stack(completers, list(cold_weights), scaling, *of_table)
             values[cold.rows] = _completed(own, cells, used)[cold.rows]
-        found = [
-            (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
-        ]
+        values = values[np.argsort(order)]
+        found = zip(comparison.members, stacking.common, strict=True)
         attributes = {
-            "weights_": {name: float(weight) for name, weight in found},
+            "weights_": {trial.name: float(weight) for trial, weight in found},
             "column_weights_": dict(zip(completers, weights, strict=True)),
             "completers_": completers,
-            "verdict_": race.verdict(stacking),
-            "_leaderboard": race.leaderboard(stacking),
-            **self._of_table(given),
+            "verdict_": comparison.verdict(stacking),
+            "_leaderboard": comparison.leaderboard(stacking),
+            **self._limits(given),
         }
         fitted = FittedStack(
-            statistics=priors,
+            statistics=given.statistics,
             completion=values.astype(cells.dtype),
-            index=RowIndex(cells),
+            index=index,
             row_map=stack,
             whole_answer=bool(cold.rows.any()),
+            order=order,
             spread=Spread.of(
                 stacking.residuals,
                 stacking.variances,
-                race.donors(),
-                race.held_out().cols,
+                comparison.donors(),
+                comparison.held_out().cols,
                 cells.shape[1],
             ),
         )
-        return Outcome(fitted, attributes, interrupted=race.interrupted)
+        return Outcome(fitted, attributes, interrupted=comparison.interrupted)
 
-    def _end(self, given: Given) -> float:
-        """The time at which the limit ends, less the time to write a table."""
-        end = time.perf_counter() + (self.max_time or np.inf) - given.seconds
-        if given.source is not None:
-            end -= WRITING * given.seconds
-        return min(end, time.perf_counter() + seconds_left())
+    def _units(self, given: Given) -> str | None:
+        """The scaling, which is that of the candidates, too."""
+        how = given.units(self.scaling)
+        if given.layout is not None and given.layout.categories:
+            return None  # its columns have one unit
+        if self.scaling == "auto" and how == "global":
+            warn_of_units(self, given.data)
+        return how
+
+    def _candidates(self, given: Given, seed: int) -> list[list[Candidate]]:
+        """Groups of candidates."""
+        sides, how = [*given.known], self._units(given)
+        groups = selected(self.candidates, given.matrix, sides, seed, self.device)
+        if sides and not any(c.takes for group in groups for c in group):
+            warn_user(
+                f"None of the candidates takes {' or '.join(sides)}; add "
+                "'factorization' or 'bayesian-factorization', or leave them out."
+            )
+        return [[c.scaled_by(how) for c in group] for group in groups]
 
     def _compare(
-        self,
-        race: Race,
-        how: str | None,
-        seed: int,
-        first: np.ndarray,
-        tasks: FitTasks,
+        self, comparison: Comparison, groups: list[list[Candidate]], tasks: FitTasks
     ) -> None:
         """Compare the candidates; raise an error if none of them could be fitted."""
-        wanted, known = self.candidates, race.known
-        sides = {name: x for name, x in known.items() if name != "sample_weight"}
-        candidates = informed(selected(wanted, seed, self.device), sides)
-        candidates = [candidate.scaled_by(how) for candidate in candidates]
-        if sides and not any(candidate.takes for candidate in candidates):
-            warn_user(
-                f"None of the candidates takes {' or '.join(sides)}; add 'Bayesian' or "
-                "'Factorization', or leave them out."
-            )
-        candidates = [c._replace(first_columns=first) for c in candidates]
-        race.run(candidates, not isinstance(wanted, str), tasks)
-        if not race.members:
-            if race.interrupted:
+        comparison.run(groups, tasks)
+        if not comparison.members:
+            if comparison.interrupted:
                 raise KeyboardInterrupt
-            said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
+            said = "; ".join(f"{t.name} {t.status}" for t in comparison.trials)
             raise ValueError(f"None of the candidates could be fitted: {said}.")
-
-    def __sklearn_tags__(self) -> Tags:
-        return with_tables(super().__sklearn_tags__())
 
     def predict_std(self, X: Container) -> np.ndarray:
         r"""Standard deviation of the cells that `transform` returns.
@@ -508,12 +468,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Standard deviations; 0 in observed cells. NaN in non-numeric columns, and in
-            missing cells if no cells could be held out.
+            Standard deviations; 0 in observed cells. NaN in missing cells if no cells
+            could be held out.
         """
         check_is_fitted(self)
-        std = self._fitted.deviations(self._read(X, reset=False))
-        return std if self._table is None else numeric_deviations(self._table, std)
+        return self._fitted.deviations(self._read(X, reset=False))
 
     def predict_interval(
         self, X: Container, level: float = 0.9
@@ -536,30 +495,29 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         low : ndarray of shape (n_samples, n_features)
         high : ndarray of shape (n_samples, n_features)
             The interval of an observed cell is its value. With ``like_observed``, the
-            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
+            ends are rounded and clipped like the completion. NaN as in `predict_std`.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        cells, source = self._read_rows(X, reset=False)
+        cells = self._read(X, reset=False)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
         center = self._model_values(cells)
         low, high = center - half, center + half
         if self._like is not None:
             low, high = self._like.apply(low), self._like.apply(high)
-        if source is None:
-            known = ~np.isnan(cells)
-            return np.where(known, cells, low), np.where(known, cells, high)
-        return source.ends(low), source.ends(high)
+        known = ~np.isnan(cells)
+        return np.where(known, cells, low), np.where(known, cells, high)
 
-    def explain(self, X: Container, row: Any, column: Any) -> Explanation:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().explain(X, row, column)
-        cells, source = self._read_rows(X, reset=False)
-        return explained_in_table(
-            source, row, column, lambda i, j: self._explained(cells, i, j, i)
-        )
+    def _limits(self, given: Given) -> dict[str, Any]:
+        """Bounds of completed cells, and decimals if these are like observed ones."""
+        n_cols, layout = given.statistics.shape[1], given.layout
+        like = bounds = layout.bounds if layout else self._bounds_of(n_cols)
+        if self.like_observed and layout is None:
+            names = getattr(self, "feature_names_in_", ())
+            ends = bounds_of(self.min_value, self.max_value, names, n_cols)
+            like = LikeObserved.of(given.matrix, *ends)
+        return {"_bounds": bounds, "_like": like}
 
     def _explained(self, cells: np.ndarray, i: int, j: int, name: Any) -> Explanation:
         if np.isnan(cells[i]).all() and self._fitted.is_whole(cells):
@@ -594,99 +552,30 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             ) from error
         return pandas.DataFrame(self._leaderboard)
 
-    def get_feature_names_out(
-        self, input_features: ArrayLike | None = None
-    ) -> np.ndarray:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().get_feature_names_out(input_features)
-        names = Estimator.get_feature_names_out(self, input_features)
-        return self._with_flags(
-            names, names[self._table.kept_columns(self.keep_empty_features)]
-        )
 
-    def score(self, X: Container, y: object = None) -> float:
-        check_is_fitted(self)
-        if self._table is None:
-            return super().score(X, y)
-        X = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        source = Source.of(self._table, X)
-        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
+def _order_by_content(cells: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+    """An order of rows by content and seed, so that a permutation changes nothing.
 
-    def _of_table(self, given: Given) -> dict[str, Any]:
-        """Fitted attributes of a table, or of a matrix without a table."""
-        if given.source is not None:
-            bounds = given.source.table.bounds
-            found = {"_table": given.source.table, "_bounds": bounds, "_like": bounds}
-            if self.add_indicator:
-                found["indicator_"] = indicator_for(given.source.X)
-            return found
-        like = bounds = self._bounds_of(given.matrix.shape[1])
-        if self.like_observed is True:
-            low, high = bounds_of(
-                self.min_value,
-                self.max_value,
-                getattr(self, "feature_names_in_", ()),
-                given.matrix.shape[1],
-            )
-            like = LikeObserved.of(given.matrix, low, high)
-        return {"_table": None, "_bounds": bounds, "_like": like}
+    Ranks in the columns are hashed: they have no units. Rows of weight 0 come last.
+    """
+    used = np.flatnonzero(weights > 0)
+    ranks = np.empty((len(used), cells.shape[1]))
+    for j, column in enumerate(cells[used].T):
+        ranks[:, j] = np.searchsorted(np.sort(column), column)
+    order = RowIndex(ranks).order
+    lot = np.random.RandomState(seed % 2**32).permutation(len(order))
+    return np.append(used[order[lot]], np.flatnonzero(weights <= 0))
 
-    def _read_rows(
-        self, X: Container, *, reset: bool, sample_weight: ArrayLike | None = None
-    ) -> tuple[np.ndarray, Any]:
-        table = None if reset else self._table
-        if table is None and not (reset and has_words(X)):
-            return super()._read_rows(X, reset=reset)
-        X = as_table(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        if table is None:
-            weights = None
-            if sample_weight is not None:
-                weights = weights_of_table_rows(X, sample_weight)
-            table = table_for(self, X, weights)
-            warn_of_columns(self, X, table)
-        source = Source.of(table, X)
-        return source.matrix, source
 
-    def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
-        """Give all cells that represent one cell of a table the label of the first.
-
-        Otherwise a held-out category could be inferred from its other columns.
-        """
-        return labels[:, self._first_of_given(given)]
-
-    def _represented_by(self, given: Given) -> Table | None:
-        """The table that the matrix represents, unless it is one of numbers."""
-        table = self._represented if given.source is None else given.source.table
-        if table is None or table.only_numbers:
-            return None
-        same = len(table.first_columns) == given.matrix.shape[1]
-        return table if same else None
-
-    def _first_of_given(self, given: Given) -> np.ndarray:
-        """For each column, the first one of the same cell, as `_first_of_cells`."""
-        if given.source is not None:
-            return np.asarray(given.source.table.first_columns)
-        return self._first_of_cells(given.matrix.shape[1])
-
-    def _written(self, source: Source | None, completed: np.ndarray) -> Any:
-        if source is None:
-            return completed
-        written = source.completed(source.table.decode(completed))
-        return safe_indexing(
-            written, source.table.kept_columns(self.keep_empty_features), axis=1
-        )
-
-    def _answer(self, source: Any, cells: np.ndarray, values: np.ndarray) -> Any:
-        if source is None:
-            return super()._answer(source, cells, values)
-        written = self._written(source, self._completed(cells, values))
-        if not self.add_indicator:
-            return written
-        names = Estimator.get_feature_names_out(self)
-        return with_indicator(written, source.X, self.indicator_, names)
+def _reordered(given: Given, order: np.ndarray) -> Given:
+    """The rows in another order."""
+    weights = None if given.row_weights is None else given.row_weights[order]
+    return Given.of_matrix(
+        given.matrix[order],
+        row_weights=weights,
+        one_unit=given.statistics.one_unit,
+        known=known_of_rows(given.known, order),
+    )
 
 
 def _completed(stack: Stack, cells: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -32,7 +32,6 @@ from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.bayesian.gibbs import Gibbs
-from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.linalg import Randomness, linear, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
 from skmc.solvers import Solver, solved
@@ -105,8 +104,7 @@ class BayesianFactorizationCompleter(
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -197,18 +195,7 @@ class BayesianFactorizationCompleter(
     completer_tags = CompleterTags(recovers=0.05)
     accepts = (SparseObserved, BlockObserved)
     check_every = 1
-    cost = Cost(0.4, factors=4.7e-8, informed=2.0)
-    stacked = (
-        Variant("Bayesian", after=(*LOW_RANK, "Factorization")),
-        Variant(
-            "Bayesian, implicit",
-            {"implicit": True, "heteroscedastic": True},
-            Cost(1.0, factors=8.2e-8),
-            after=(*LOW_RANK, "Factorization", "Bayesian"),
-        ),
-    )
     warn_at_max_iter = False
-    _anytime = True  # a fit that ends early averages fewer draws
     tol = 0.0
 
     rank: Count | None = None

@@ -39,7 +39,6 @@ from skmc.compatibility import Interval
 from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
-from skmc.completers.costs import LOW_RANK, Cost, Variant
 from skmc.completers.factorization.als import ALS
 from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
 from skmc.new_rows import RowStream
@@ -151,8 +150,7 @@ class FactorizationCompleter(
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -288,8 +286,6 @@ class FactorizationCompleter(
     completer_tags = CompleterTags(recovers=0.02)
     accepts = (SparseObserved, BlockObserved)
     check_every = 1
-    cost = Cost(0.3, factors=5e-9, informed=15.0)
-    stacked = (Variant("Factorization", after=LOW_RANK),)
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY

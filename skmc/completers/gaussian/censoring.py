@@ -45,6 +45,7 @@ from skmc.completers.gaussian.em import (
     FactorSums,
     row_weights,
 )
+from skmc.exceptions import LimitsWarning
 from skmc.linalg import Parts, truncated_normal
 
 DAMPING = 0.5  # of the steps of the sites
@@ -550,7 +551,8 @@ def warn_of_limits(cells: np.ndarray, censoring: Censoring) -> None:
     if two:
         warn_user(
             f"Columns {[int(k) for k in two]} with a limit of detection have only two "
-            "values, and a limit cuts a normal distribution; give them no limit."
+            "values, and a limit cuts a normal distribution; give them no limit.",
+            LimitsWarning,
         )
     skewness = skew(cells[:, limited], nan_policy="omit")
     if np.mean(np.abs(skewness) > MOST_SKEWED) > 0.5:
@@ -558,7 +560,7 @@ def warn_of_limits(cells: np.ndarray, censoring: Censoring) -> None:
             "Most columns with a limit of detection have a skewness above 2, more than "
             "a normal distribution can have that is cut at a limit; take logarithms "
             "first.",
-            UserWarning,
+            LimitsWarning,
         )
 
 

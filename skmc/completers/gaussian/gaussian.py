@@ -38,7 +38,6 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
 from skmc.completers._rank import checked_rank
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian.censoring import (
     CensoredCells,
     CensoredEM,
@@ -166,8 +165,7 @@ class GaussianCompleter(
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns their expectations
         given the other cells of the row, as in ``reconstruction_``.
@@ -295,11 +293,6 @@ class GaussianCompleter(
         recovers=0.05,
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
-    )
-    cost = Cost(0.05, systems=2.4e-9)
-    stacked = (
-        Variant("Gaussian"),
-        Variant("copula", {"marginals": "copula"}),
     )
     accepts = (Observed, ChunkedRows)
     check_every = 3
@@ -469,7 +462,7 @@ class GaussianCompleter(
             model,
             given.scaling,
             cells,
-            first_columns=self._first_of_cells(n_cols),
+            first_columns=given.first_columns,
             row_weights=given.row_weights,
             censoring=censoring,
         )

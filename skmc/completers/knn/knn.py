@@ -26,7 +26,6 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed, Scaling
 from skmc.compatibility import Interval, with_callbacks
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.knn.donors import Clusters, donors_of_cell, knn_values
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.loop import FitTasks
@@ -213,8 +212,7 @@ class KNNCompleter(Explains, TakesBounds):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the neighbors' mean,
         which for rows of the fitted matrix may include the row itself.
@@ -275,12 +273,7 @@ class KNNCompleter(Explains, TakesBounds):
         equivariant=True,
         unweighted="it averages neighbors and has no loss",
     )
-    cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
     accepts = (Observed, ChunkedRows)
-    stacked = (
-        Variant("KNN"),
-        Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),
-    )
 
     n_neighbors: Count = 5
     _: KW_ONLY

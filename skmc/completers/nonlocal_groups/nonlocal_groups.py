@@ -20,7 +20,6 @@ from skmc.base import Choice, CompleterTags, Completion, IterativeCompleter, Tri
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
-from skmc.completers.costs import Cost, Variant
 from skmc.completers.nonlocal_groups.rounds import NonlocalLowRank
 from skmc.completers.nonlocal_groups.spectra import SpectralLowRank
 from skmc.linalg import Randomness
@@ -150,7 +149,7 @@ class NonlocalCompleter(IterativeCompleter):
         Share of the observed cells that ``early_stopping`` holds out.
     n_iter_no_change : int >= 1, default=8
         Iterations without a better iterate after which ``early_stopping`` stops. The
-        held-out error is computed every 25 iterations.
+        held-out error is computed in each iteration.
     scaling : {"auto", "columns", "global"} or None, default="global"
         Standardizes the data by the mean and standard deviation of the observed cells,
         of each column or of all; undone on output. "auto" is "columns" for arrays and
@@ -175,8 +174,7 @@ class NonlocalCompleter(IterativeCompleter):
     keep_empty_features : bool, default=True
         Whether to keep columns without an observed cell. They are filled with the row
         means if all cells have one unit, and otherwise with 0, as by scikit-learn's
-        imputers; in tables with columns that are not numbers, those of words and dates
-        stay missing. False drops them.
+        imputers. False drops them.
     keep_observed : bool, default=True
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.
@@ -251,8 +249,6 @@ class NonlocalCompleter(IterativeCompleter):
         pictures=True,
         unweighted="it filters groups of patches, not cells",
     )
-    cost = Cost(0.02, cells=9e-5)
-    stacked = (Variant("nonlocal", after=("biharmonic",), only_after=False),)
     warn_at_max_iter = False  # the schedule ends there
     check_every = 1
 

@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 
 from skmc.base import warn_user
+from skmc.cells import cure_of_marks
 from skmc.patterns import gap_lengths
 from skmc.tables import (
     DateFormat,
@@ -114,7 +115,9 @@ class TimeTable:
                 )
         ticks, position = _ticks(times, rows, name)
         if series is None:
-            columns = _numbers(raws, {at, owner})
+            counted = type(getattr(X, "index", None)).__name__ == "RangeIndex"
+            timed = times is not None and (time is not None or not counted)
+            columns = _numbers(raws, {at, owner}, timed=timed)
         else:
             columns = sorted({k for _, k in series})
         by_column = {k: _floats(raws[k]) for k in columns}
@@ -281,12 +284,32 @@ def _ticks(
     return ticks, position
 
 
-def _numbers(raws: list[RawColumn], others: set[int | None]) -> list[int]:
+def _numbers(
+    raws: list[RawColumn], others: set[int | None], *, timed: bool
+) -> list[int]:
     """The columns of numbers, besides those of times and units."""
     own = [k for k in range(len(raws)) if k not in others]
-    if words := [raws[k].label for k in own if not raws[k].numeric]:
-        warn_user(f"Columns that are not numbers are left as they are: {words}.")
+    left = [raws[k] for k in own if not raws[k].numeric]
+    if not timed and (dates := next(filter(_has_dates, left), None)) is not None:
+        time = getattr(dates.column, "name", own[left.index(dates)])
+        warn_user(
+            f"The index has no times, so that rows are taken for consecutive ones, but "
+            f"{dates.label} has dates; pass time={time!r}."
+        )
+        left.remove(dates)
+    if left:
+        words = [raw.label for raw in left]
+        warn_user(
+            f"Columns that are not numbers are left as they are: {words}."
+            + cure_of_marks(value for raw in left for value in raw.values)
+        )
     return [k for k in own if raws[k].numeric]
+
+
+def _has_dates(raw: RawColumn) -> bool:
+    """Whether all cells of a column are dates, or texts in one format of dates."""
+    times = [] if raw.missing.any() else _dates(raw.values)
+    return bool(times) and all(hasattr(time, "isoformat") for time in times)
 
 
 def _floats(raw: RawColumn) -> np.ndarray:

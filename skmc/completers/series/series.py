@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -31,6 +32,30 @@ from skmc.stacking import Spread
 from skmc.tables import as_table, indicator_for, with_indicator, with_tables
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
+
+
+def _takes_series(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method take a Series of pandas or polars, and return one for it."""
+
+    @functools.wraps(method)
+    def wrapped(self: SeriesCompleter, X: Any, *args: Any, **given: Any) -> Any:
+        if hasattr(X, "columns") or not hasattr(X, "to_frame"):
+            return method(self, X, *args, **given)
+        found = method(self, X.to_frame(), *args, **given)
+        if isinstance(found, tuple):
+            return tuple(_as_series(part, X) for part in found)
+        return _as_series(found, X)
+
+    return wrapped
+
+
+def _as_series(found: Any, X: Any) -> Any:
+    """Return the column of a table of one column as a Series like ``X``."""
+    if not hasattr(found, "columns") or len(found.columns) != 1:
+        return found
+    if hasattr(found, "to_series"):  # polars
+        return found.to_series()
+    return found.iloc[:, 0].rename(X.name)
 
 
 class SeriesCompleter(Estimator):
@@ -193,6 +218,7 @@ class SeriesCompleter(Estimator):
     error_: float = field(init=False)
     _fitted: FittedSeries = field(init=False)
 
+    @_takes_series
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Container, y: object = None) -> SeriesCompleter:
@@ -202,7 +228,8 @@ class SeriesCompleter(Estimator):
         ----------
         X : DataFrame of pandas or polars, or container as for completers, of shape \
 (n_times, n_columns)
-            Series. NaN, None and pandas' NA mark missing cells.
+            Series, or a single one as a pandas or polars Series; other methods return
+            then one, too. NaN, None and pandas' NA mark missing cells.
         y : Ignored
             Ignored; present for pipelines.
 
@@ -227,6 +254,7 @@ class SeriesCompleter(Estimator):
         self.error_, self.weights_ = self._fitted.error, self._fitted.weights
         return self
 
+    @_takes_series
     def transform(self, X: Container) -> Any:
         """Complete the series at the times of the fit, or at other times.
 
@@ -268,6 +296,7 @@ class SeriesCompleter(Estimator):
         names = super().get_feature_names_out(input_features)
         return self._with_flags(names, names)
 
+    @_takes_series
     def predict_std(self, X: Container) -> Any:
         """Standard deviation of the cells that `transform` returns.
 
@@ -288,6 +317,7 @@ class SeriesCompleter(Estimator):
         table, _, std, _ = self._predict(X)
         return table.like(np.where(np.isnan(table.cells), std, 0.0))
 
+    @_takes_series
     def predict_interval(self, X: Container, level: float = 0.9) -> tuple[Any, Any]:
         """Intervals that contain a share ``level`` of the missing cells.
 
@@ -312,6 +342,7 @@ class SeriesCompleter(Estimator):
         half = std * spread.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
+    @_takes_series
     def score(self, X: Container, y: Any = None) -> float:
         """Negative normalized mean absolute error; higher is better, 0 is perfect.
 

@@ -1,0 +1,111 @@
+"""The matrix that represents a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skmc.cells.like_observed import LikeObserved
+from skmc.cells.one_hot import Calibration, OneHot
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What one cell of a table is in a matrix: its columns, and its bounds.
+
+    Parameters
+    ----------
+    first_columns : int ndarray of shape (n_cols,)
+        For each column, the first one that represents the same cell of the table. The
+        columns of a category are missing together, so none of them can be told from
+        the others.
+    bounds : LikeObserved or None, default=None
+        Bounds of the columns, in which draws are truncated. None has none.
+    categories : sequence of (int ndarray, OneHot), default=()
+        Columns of the matrix of each category.
+    """
+
+    first_columns: np.ndarray
+    bounds: LikeObserved | None = None
+    categories: Sequence[tuple[np.ndarray, OneHot]] = ()
+
+    @property
+    def measured_columns(self) -> np.ndarray:
+        """Columns whose values have distances: all but those of categories."""
+        of_categories = [columns for columns, _ in self.categories]
+        places = np.arange(len(self.first_columns))
+        return np.setdiff1d(places, np.concatenate([*of_categories, []]))
+
+    def calibrated(
+        self, matrix: np.ndarray, calibrations: Sequence[Calibration] | None = None
+    ) -> np.ndarray:
+        """Replace the scores of categories by probabilities.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_cols)
+            Completed matrix.
+        calibrations : sequence of Calibration or None, default=None
+            Calibration of each category; None changes no probabilities.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        found = matrix.copy()
+        for number, (columns, category) in enumerate(self.categories):
+            proba = category.probabilities(matrix[:, columns])
+            if calibrations is not None:
+                proba = calibrations[number].apply(proba, category.shares)
+            found[:, columns] = category.represent(proba)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class TableMatrix:
+    """A matrix that represents a table, which `fit` takes as any other container.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols)
+        NaN where a cell is missing.
+    layout : Layout or None
+        The cells of the table. None if the matrix represents no table.
+    """
+
+    cells: np.ndarray
+    layout: Layout | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.cells.shape[0], self.cells.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def to_cells(self) -> np.ndarray:
+        """Return the matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        return self.cells
+
+
+def layout_of(X: object) -> Layout | None:
+    """Find what the cells of a container are in a table.
+
+    Parameters
+    ----------
+    X : container
+        Container of a matrix; `TableMatrix` and `Entries` may have a layout.
+
+    Returns
+    -------
+    Layout or None
+    """
+    return getattr(X, "layout", None) if hasattr(X, "to_cells") else None
