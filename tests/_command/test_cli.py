@@ -1151,7 +1151,7 @@ def test_auto_is_the_default_of_tables(run, tmp_path):
     numbers(tmp_path, 20)
     code, _, err = run("complete", "in.csv", "out.csv", "--time-limit", "2")
     assert code == 0 and "completed by auto" in err
-    assert "candidate" in err and "status" not in err
+    assert "column means. `leaderboard_`" in err and "status" not in err
     code, _, err = run(
         *("complete", "in.csv", "o2.csv", "--method", "auto", "--time-limit", "2"),
         *("--set", "candidates=['mean', 'knn']"),

@@ -90,13 +90,12 @@ class Comparison:
     """Candidates predict parts of the observed cells from the others.
 
     All candidates predict the first part, and more until there are 500 cells, group by
-    group. The comparison ends after a
-    group that lowers the error of the stack by less than a hundredth, if it is not the
-    first, or as soon as a candidate is exact. Then candidates with small weights in all
-    stacks of `Stacking` are dropped. The others predict one more part, and so on, until
-    four parts or 2000 cells are predicted, or the error of the stack on cells that its
-    weights have not seen is within a hundredth of that on its own cells: more parts
-    would hardly improve the weights.
+    group. The comparison ends after a group that lowers the error of the stack by less
+    than a hundredth, if it is not the first, or as soon as a candidate is exact. Then
+    candidates with small weights in all stacks of `Stacking` are dropped. The others
+    predict one more part, and so on, until four parts or 2000 cells are predicted, or
+    the error of the stack on cells that its weights have not seen is within a hundredth
+    of that on its own cells: more parts would hardly improve the weights.
 
     Nothing depends on the clock before the time limit, which ends the comparison. The
     fits up to then are kept.
