@@ -87,7 +87,7 @@ class LogDetCompleter(IterativeCompleter):
         Time limit of `fit` in seconds of wall-clock time; the choice of
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
-    tol : float >= 0, default=1e-8
+    tol : float >= 0, default=1e-10
         Stop when a step of the fit changes its values at the observed cells by at most
         ``tol`` times their norm. Steps converge quadratically to an exact fit.
     scaling : {"auto", "columns", "global"} or None, default="auto"
@@ -210,7 +210,7 @@ class LogDetCompleter(IterativeCompleter):
     _: KW_ONLY
     max_iter: Count = 1000
     max_time: Positive | None = None
-    tol: NonNegative = 1e-8
+    tol: NonNegative = 1e-10
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: Seed = None
@@ -224,13 +224,13 @@ class LogDetCompleter(IterativeCompleter):
 
     def _scaled(self, given: Given) -> Given:
         if given.scaling is None:
-            units = units_of(given.data, self.scaling)
+            units = _units_of(given.data, self.scaling)
             given = replace(given, data=given.data.scaled(units), scaling=units)
         return super()._scaled(given)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         rank = None if self.rank == "auto" else checked_rank(self.rank, data.shape)
-        recovery = Recovery(data, trials, self.max_iter, rank)
+        recovery = _Recovery(data, trials, self.max_iter, rank)
         with trials.interruptible():
             recovery.search()
         best = recovery.best
@@ -242,7 +242,7 @@ class LogDetCompleter(IterativeCompleter):
         return VariableProjection(params.start)
 
     def _finish(self, data: SparseObserved, solution: Solution) -> Solution:
-        certified = certificate(data, solution.X)
+        certified = _certificate(data, solution.X)
         return replace(solution, outputs={**solution.outputs, "certified": certified})
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class LogDetCompleter(IterativeCompleter):
 
 
 @dataclass
-class Candidate:
+class _Candidate:
     """A matrix of low rank that may be the answer."""
 
     X: LowRank
@@ -275,7 +275,7 @@ class Candidate:
 
 
 @dataclass(eq=False)
-class Recovery:
+class _Recovery:
     """A search for the matrix of lowest rank that fits the cells, or fits them best."""
 
     data: SparseObserved
@@ -284,13 +284,13 @@ class Recovery:
     rank: int | None = None  # the largest one
     n_steps: int = field(default=0, init=False)
     tolerance: float = field(init=False)
-    best: Candidate = field(init=False)
+    best: _Candidate = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tolerance = exactness(self.data)
-        self.data = in_double(self.data)
+        self.tolerance = _exactness(self.data)
+        self.data = _in_double(self.data)
         zero = LowRank(*(self.data.values.new_zeros(n, 1) for n in self.data.shape))
-        self.best = Candidate(zero, math.inf, exact=not bool(self.data.energy > 0))
+        self.best = _Candidate(zero, math.inf, exact=not bool(self.data.energy > 0))
 
     def freedom(self, rank: int) -> int:
         m, n = self.data.shape
@@ -330,7 +330,7 @@ class Recovery:
         noise = best.misfit / (1 - freedom / n_cells) ** 0.5
         return best.exact or noise < SMALL_NOISE
 
-    def follow(self, ranks: Iterable[int], patience: int) -> Candidate:
+    def follow(self, ranks: Iterable[int], patience: int) -> _Candidate:
         """Raise the rank where the path has settled; refine it where it has a gap."""
         ranks, n_cells = list(ranks), len(self.data.values)
         state: Any = None
@@ -341,7 +341,8 @@ class Recovery:
             last = rank == ranks[-1]
             solver = LogDet(rank, patience, state)
             while exact is None:
-                if seconds_left() <= 0:
+                if state is not None and seconds_left() <= 0:
+                    self.offer(_Candidate(state.candidate(rank), state.distance, False))
                     raise OutOfTime
                 left = max(1, limit - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
@@ -375,10 +376,10 @@ class Recovery:
         self.offer(exact)
         return exact
 
-    def offer(self, found: Candidate) -> None:
+    def offer(self, found: _Candidate) -> None:
         """Keep the exact one of lowest rank, or else that of the least noise."""
 
-        def order(candidate: Candidate) -> tuple[bool, float]:
+        def order(candidate: _Candidate) -> tuple[bool, float]:
             if candidate.exact:
                 return False, candidate.rank
             spare = len(self.data.values) - self.freedom(candidate.rank)
@@ -387,7 +388,7 @@ class Recovery:
         if order(found) < order(self.best):
             self.best = found
 
-    def refine(self, X: LowRank, n_steps: int) -> Candidate:
+    def refine(self, X: LowRank, n_steps: int) -> _Candidate:
         """Least squares from a matrix, and its distance from the cells."""
         solution = solve_part(
             VariableProjection(X, 1e-4, 0.1),
@@ -398,9 +399,9 @@ class Recovery:
         )
         energy = self.data.energy.clamp_min(torch.finfo(self.data.dtype).tiny)
         misfit = float((self.data.misfit(solution.X) / energy).sqrt())
-        return Candidate(solution.X, misfit, misfit < self.tolerance, X)
+        return _Candidate(solution.X, misfit, misfit < self.tolerance, X)
 
-    def most_likely(self, settled: list[LowRank]) -> Candidate:
+    def most_likely(self, settled: list[LowRank]) -> _Candidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
         _, held_out = self.trials.cells
         best = settled[0]
@@ -554,7 +555,7 @@ class LogDet(Solver):
         eps = eps.clamp_min(1e-14 * s[0])
         q = int((s > eps * (1 + 1e-9)).sum())
         q = max(1, min(q, r + AHEAD))
-        tangent = Tangent(data, state.spectrum.first(q), eps)
+        tangent = _Tangent(data, state.spectrum.first(q), eps)
         X = tangent.solve(state.X, state.misfit)
         misfit = -data.residual(X)
         energy = data.weighted(misfit.square()).sum()
@@ -617,7 +618,7 @@ class LogDet(Solver):
 
 
 @dataclass(frozen=True, eq=False)
-class Tangent:
+class _Tangent:
     """Weighted least squares over ``U G V' + U A' + B V'``, with ``A' V = B' U = 0``.
 
     The squares of each part are weighted by those of epsilon over the products of the
@@ -754,12 +755,12 @@ class VariableProjection(Solver):
     accuracy: float = 1e-3
 
     def init(self, data: SparseObserved) -> ProjectedState:
-        self.dtype, self.is_wide = data.dtype, is_wide(data)
-        cells = in_double(data)
+        self.dtype, self.is_wide = data.dtype, _is_wide(data)
+        cells = _in_double(data)
         start = LowRank(
             *(F.to(cells.values) for F in (self.start.left, self.start.right))
         )
-        if is_wide(data):
+        if _is_wide(data):
             cells, start = cells.T, start.mT
         found, rank = svd_of(start), start.left.shape[1]
         V = pad(found.V * found.s, (0, rank - found.rank))
@@ -797,7 +798,7 @@ class VariableProjection(Solver):
 
     def step(self, data: SparseObserved, state: ProjectedState) -> ProjectedState:
         cells, damping = state.cells, state.damping
-        V = normalized(state)
+        V = _normalized(state)
         state = self._at(cells, V, state.moved, damping, state.calm)
         system = state.elimination
         right = -system.pull(state.rest)
@@ -857,22 +858,22 @@ class VariableProjection(Solver):
         return {"X": LowRank(left, F), "rows": [rows]}
 
 
-def exactness(data: SparseObserved) -> float:
+def _exactness(data: SparseObserved) -> float:
     """Relative distance from the cells of a matrix that fits them exactly."""
     return max(EXACT, 4 * torch.finfo(data.dtype).eps)
 
 
-def in_double(data: SparseObserved) -> SparseObserved:
+def _in_double(data: SparseObserved) -> SparseObserved:
     """The cells in double precision."""
     return data if data.dtype is torch.float64 else data.to(torch.float64)
 
 
-def is_wide(data: SparseObserved) -> bool:
+def _is_wide(data: SparseObserved) -> bool:
     """Whether there are more columns than rows."""
     return data.shape[0] < data.shape[1]
 
 
-def normalized(state: ProjectedState) -> Tensor:
+def _normalized(state: ProjectedState) -> Tensor:
     """Factors of the columns for which those of the rows are orthogonal."""
     rows, W = state.rows, state.elimination.W
     R, (P, S) = torch.linalg.qr(rows, mode="r")[1], torch.linalg.qr(W)
@@ -880,7 +881,7 @@ def normalized(state: ProjectedState) -> Tensor:
     return P @ right.mT * s / len(rows) ** 0.5
 
 
-def units_of(data: SparseObserved, how: str | None) -> Scaling:
+def _units_of(data: SparseObserved, how: str | None) -> Scaling:
     """One unit for all cells, or one for each column if these differ widely."""
     if how == "auto":
         scale = Scaling.of(data, "columns", centre=False).scale
@@ -891,20 +892,20 @@ def units_of(data: SparseObserved, how: str | None) -> Scaling:
     return Scaling.of(data, how, centre=False)
 
 
-def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
+def _certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
     """The rows and the columns of which an exact fit determines all cells."""
-    if is_wide(data):
-        cols, rows = certificate(data.T, X.mT)
+    if _is_wide(data):
+        cols, rows = _certificate(data.T, X.mT)
         return rows, cols
-    tolerance = exactness(data)
-    data = in_double(data)
+    tolerance = _exactness(data)
+    data = _in_double(data)
     X, rank = LowRank(X.left.double(), X.right.double()), X.left.shape[1]
     none = [data.rows.new_zeros(size, dtype=torch.bool) for size in data.shape]
     misfit = data.residual(X)
     far = misfit.norm() > tolerance * data.energy.sqrt()
     if far or not bool(data.energy > 0) or rank >= min(data.shape):
         return none[0], none[1]
-    rows, cols = core(data, rank + 1)
+    rows, cols = _core(data, rank + 1)
     if not rows.any():
         return none[0], none[1]
     cells = data.only(rows[data.rows] & cols[data.cols])
@@ -941,10 +942,10 @@ def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
             spectrum = torch.linalg.svdvals(torch.cat(dense, axis))
             if bool(spectrum[sizes[1 - axis] - rank - 1] <= REDUNDANT * spectrum[0]):
                 return none[0], none[1]
-    return extended(data, U, W, rows, cols)
+    return _extended(data, U, W, rows, cols)
 
 
-def core(data: SparseObserved, count: int) -> tuple[Tensor, Tensor]:
+def _core(data: SparseObserved, count: int) -> tuple[Tensor, Tensor]:
     """Rows and columns with at least ``count`` cells in each other."""
     rows, cols = (
         torch.ones(size, dtype=torch.bool, device=data.device) for size in data.shape
@@ -958,7 +959,7 @@ def core(data: SparseObserved, count: int) -> tuple[Tensor, Tensor]:
         rows, cols = rows & ~few, cols & ~rest
 
 
-def extended(
+def _extended(
     data: SparseObserved, U: Tensor, W: Tensor, rows: Tensor, cols: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Add the rows that their cells in these columns determine, and the reverse."""

@@ -22,7 +22,7 @@ LOOSE = 1e-2  # accuracy for which conjugate gradients are the faster way
 STEPS = 300  # most steps of conjugate gradients
 
 
-class Cells(Protocol):
+class _Cells(Protocol):
     """Positions of cells, as in `SparseObserved`."""
 
     @property
@@ -46,7 +46,7 @@ class Cells(Protocol):
         """Start of each row among the cells."""
 
     @property
-    def T(self) -> Cells:
+    def T(self) -> _Cells:
         """The transposed positions."""
 
     @property
@@ -85,7 +85,21 @@ class RowPairs:
 
     @classmethod
     def of(cls, starts: Tensor, rows: Tensor, cols: Tensor, n: int) -> RowPairs:
-        """Find the pairs of cells that are sorted by row and then by column."""
+        """Find the pairs of cells that are sorted by row and then by column.
+
+        Parameters
+        ----------
+        starts : Tensor of shape (m + 1,)
+            Start of each row among the cells.
+        rows, cols : Tensor of shape (n_cells,)
+            Positions of the cells.
+        n : int
+            Number of columns.
+
+        Returns
+        -------
+        RowPairs
+        """
         rows, cols = rows.long(), cols.long()
         place = torch.arange(len(cols), device=cols.device)
         later = starts[rows + 1] - place  # cells from here to the end of the row
@@ -101,8 +115,20 @@ class RowPairs:
         return cls(first, second, rows[first].int(), ends.int(), left, right)
 
 
-def grams(cells: Cells, F: Tensor) -> Tensor:
-    """Sum of ``f f'`` over the cells of each row, ``(m, r, r)``."""
+def grams(cells: _Cells, F: Tensor) -> Tensor:
+    """Sum of ``f f'`` over the cells of each row, ``(m, r, r)``.
+
+    Parameters
+    ----------
+    cells : SparseObserved
+        Positions of the cells.
+    F : Tensor of shape (n, r)
+        A vector ``f`` for each column.
+
+    Returns
+    -------
+    Tensor of shape (m, r, r)
+    """
     r = F.shape[1]
     a, b = torch.triu_indices(r, r, device=F.device)
     packed = cells.matrix(F.new_ones(len(cells.cols))) @ (F[:, a] * F[:, b])
@@ -136,14 +162,28 @@ class Elimination:
         Inverses of the systems of the rows.
     """
 
-    cells: Cells
+    cells: _Cells
     U: Tensor
     W: Tensor
     row_inverses: Tensor
 
     @classmethod
-    def of(cls, cells: Cells, W: Tensor, U: Tensor | None = None) -> Elimination:
-        """Factor the systems of the rows; ``U`` is zero if it is None."""
+    def of(cls, cells: _Cells, W: Tensor, U: Tensor | None = None) -> Elimination:
+        """Factor the systems of the rows; ``U`` is zero if it is None.
+
+        Parameters
+        ----------
+        cells : SparseObserved
+            Positions of the cells.
+        W : Tensor of shape (n, r)
+            Factors of the columns.
+        U : Tensor of shape (m, r), optional
+            Factors of the rows.
+
+        Returns
+        -------
+        Elimination
+        """
         r = W.shape[1]
         one = torch.eye(r, dtype=W.dtype, device=W.device)
         inverses = torch.linalg.inv(grams(cells, W) + RIDGE * one)
@@ -151,7 +191,17 @@ class Elimination:
         return cls(cells, U, W, inverses)
 
     def with_rows(self, U: Tensor) -> Elimination:
-        """The same with other factors of the rows."""
+        """The same with other factors of the rows.
+
+        Parameters
+        ----------
+        U : Tensor of shape (m, r)
+            Factors of the rows.
+
+        Returns
+        -------
+        Elimination
+        """
         return Elimination(self.cells, U, self.W, self.row_inverses)
 
     @cached_property
@@ -159,29 +209,89 @@ class Elimination:
         return grams(self.cells.T, self.U)
 
     def rows(self, z: Tensor) -> Tensor:
-        """The best ``T`` for values ``z`` of the cells and ``D = 0``, ``(m, r)``."""
+        """The best ``T`` for values ``z`` of the cells and ``D = 0``, ``(m, r)``.
+
+        Parameters
+        ----------
+        z : Tensor of shape (n_cells,)
+            Values at the cells.
+
+        Returns
+        -------
+        Tensor of shape (m, r)
+        """
         right = self.cells.matrix(z) @ self.W
         return (self.row_inverses @ right[..., None])[..., 0]
 
     def rest(self, z: Tensor) -> Tensor:
-        """The part of ``z`` that rows cannot fit."""
+        """The part of ``z`` that rows cannot fit.
+
+        Parameters
+        ----------
+        z : Tensor of shape (n_cells,)
+            Values at the cells.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
         return z - self.cells.at(LowRank(self.rows(z), self.W))
 
     def pull(self, z: Tensor) -> Tensor:
-        """Sums of ``z u`` over the cells of each column, ``(n, r)``."""
+        """Sums of ``z u`` over the cells of each column, ``(n, r)``.
+
+        Parameters
+        ----------
+        z : Tensor of shape (n_cells,)
+            Values at the cells.
+
+        Returns
+        -------
+        Tensor of shape (n, r)
+        """
         return self.cells.T.matrix(z[self.cells.by_column]) @ self.U
 
     def at(self, D: Tensor) -> Tensor:
-        """``P(U D')``."""
+        """``P(U D')``.
+
+        Parameters
+        ----------
+        D : Tensor of shape (n, r)
+            Change of the columns' factors.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
         return self.cells.at(LowRank(self.U, D))
 
     def change(self, D: Tensor) -> LowRank:
-        """The change of the product whose rows keep the cells as they are."""
+        """The change of the product whose rows keep the cells as they are.
+
+        Parameters
+        ----------
+        D : Tensor of shape (n, r)
+            Change of the columns' factors.
+
+        Returns
+        -------
+        LowRank
+        """
         T = self.rows(-self.at(D))
         return LowRank(torch.cat([T, self.U], 1), torch.cat([self.W, D], 1))
 
     def system(self, D: Tensor) -> Tensor:
-        """``H D``."""
+        """``H D``.
+
+        Parameters
+        ----------
+        D : Tensor of shape (n, r)
+            Change of the columns' factors.
+
+        Returns
+        -------
+        Tensor of shape (n, r)
+        """
         return self.pull(self.rest(self.at(D)))
 
     @cached_property
@@ -218,8 +328,22 @@ class Elimination:
     ) -> Callable[[Tensor], Tensor] | None:
         """Solve ``(H + damping diag) D = right``; None if rounding forbids it.
 
-        Conjugate gradients of relative accuracy ``tol`` replace a factorization if the
-        system is large, or if little accuracy is needed.
+        Conjugate gradients replace a factorization if the system is large, or if little
+        accuracy is needed.
+
+        Parameters
+        ----------
+        damping : float
+            Weight of the squares of ``D``, relative to the diagonal of ``H``.
+        tol : float, default=0
+            Relative accuracy of conjugate gradients.
+        n_steps : int, default=300
+            Most steps of them.
+
+        Returns
+        -------
+        callable or None
+            Maps the right side, (n, r), to the solution, (n, r).
         """
         n, r = self.W.shape
         if self.small and tol < LOOSE:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from skmc import Entries, LogDetCompleter, patterns
+from skmc import Entries, LogDetCompleter, patterns, solve
+from skmc.cells import SparseObserved
+from skmc.completers.logdet import VariableProjection, _certificate
+from skmc.linalg import LowRank
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -79,13 +83,17 @@ def test_noise_is_that_of_least_squares_from_the_truth():
     assert error(completer.reconstruction_, truth) < 1.05 * best
 
 
-@pytest.mark.long
+@pytest.mark.parametrize(
+    "seeds",
+    [range(4), pytest.param(range(4, 67), marks=pytest.mark.long)],
+    ids=["few", "many"],
+)
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_the_certificate_is_never_wrong(rank):
+def test_the_certificate_is_never_wrong(rank, seeds):
     """From too few cells, wrong matrices fit exactly; none of them is certified."""
     wrong = 0
-    for seed in range(67):
-        shape = (12 + seed % 9, 10 + seed % 5)
+    for seed in seeds:
+        shape = (12 + seed % 7, 10 + seed % 5)
         truth, X = problem(shape, rank, 0.8 + 0.05 * (seed % 9), seed=seed)
         completer = LogDetCompleter(max_iter=60, random_state=0, device="cpu")
         found = completer.fit_transform(X)
@@ -94,7 +102,39 @@ def test_the_certificate_is_never_wrong(rank):
         wrong += far.any()
         assert not (far & sure).any()
         assert patterns.is_determined(~np.isnan(X), completer.rank_)[sure].all()
-    assert wrong > 10
+    assert wrong > len(seeds) / 4
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(8), pytest.param(range(8, 200), marks=pytest.mark.long)],
+    ids=["few", "many"],
+)
+def test_wrong_fits_of_the_true_rank_are_not_certified(seeds):
+    """Least squares from random factors end at one of several exact fits."""
+    wrong, certified = 0, 0
+    for seed in seeds:
+        rng = np.random.RandomState(seed)
+        shape, rank = rng.randint(8, 16, 2), rng.randint(1, 4)
+        truth, X = problem(shape, rank, rng.uniform(0.85, 1.1), seed=seed)
+        rows, cols = np.nonzero(~np.isnan(X))
+        cells = SparseObserved.of(rows, cols, X[rows, cols], tuple(shape))
+        start = LowRank(*(torch.from_numpy(rng.randn(size, rank)) for size in shape))
+        fit = solve(
+            VariableProjection(start, 1e-2),
+            cells,
+            max_iter=60,
+            tol=1e-12,
+            check_every=1,
+        )
+        sure = torch.outer(*_certificate(cells, fit.X)).numpy()
+        found = (fit.X.left @ fit.X.right.mT).numpy()
+        far = np.abs(found - truth) > 1e-3
+        assert not (far & sure).any()
+        wrong += far.any() and error(found[rows, cols], truth[rows, cols]) < 1e-9
+        certified += sure.any()
+    assert wrong > len(seeds) / 20
+    assert certified > len(seeds) / 20
 
 
 def test_short_rows_are_not_certified():

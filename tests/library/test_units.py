@@ -22,6 +22,7 @@ from skmc import (
     Entries,
     FactorizationCompleter,
     IALMCompleter,
+    LogDetCompleter,
     NCARLCompleter,
     NonlocalCompleter,
     PatchCNNCompleter,
@@ -40,7 +41,14 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*(fit is poor|barely|of the way|on the observed cells)",
 )
 
-TABLES = [cls for cls in COMPLETERS if not cls.completer_tags.pictures]
+# LogDetCompleter keeps means, on which a rank depends, and overfits tables: which of
+# many exact fits it finds depends on the units. Matrices of low rank are recovered in
+# any units, see tests/completers/test_logdet.py.
+TABLES = [
+    cls
+    for cls in COMPLETERS
+    if not (cls.completer_tags.pictures or cls is LogDetCompleter)
+]
 # These amplify the rounding of the cells: the steps of NSR follow the signs of numbers
 # near zero, those of ALS are in single precision and end before they converge, and two
 # splits of a few integers can be equally good for trees.

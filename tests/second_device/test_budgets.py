@@ -53,7 +53,7 @@ BUDGETS = {
     "GradientFlow": Budget(145, 4, SHAPE + ", of SpectralNetwork"),
     "HardRank": Budget(15),
     "InexactALM": Budget(65, 3, SHAPE),
-    "LogDet": Budget(5000, 400, CG + "; how many singular values count is a shape"),
+    "LogDet": Budget(270, 12, f"{CG}, {SHAPE}; {RANDOM}", copies=1),
     "NCARL": Budget(100, 4, "decompositions report errors; CG ends at a tolerance"),
     "NonlocalLowRank": Budget(68, 1, "decompositions report errors"),
     "NonsmoothDescent": Budget(260, 18, "steps are tried until one is short enough"),
@@ -65,7 +65,9 @@ BUDGETS = {
     "SpectralLowRank": Budget(105, 3, "decompositions and solutions report errors"),
     "TruncatedADMM": Budget(54, 5, SHAPE),
     "TruncatedAPGL": Budget(85, 3, SHAPE),
-    "VariableProjection": Budget(900, 20, "factorizations and objectives are seen"),
+    "VariableProjection": Budget(
+        165, 10, "a factorization can fail; damping follows the objective"
+    ),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
     "_LinkedDescent": Budget(57),
 }
