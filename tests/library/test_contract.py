@@ -91,7 +91,7 @@ def test_threads_of_a_small_computation_never_wait_for_each_other(cls, small):
 
 
 def test_attributes_of_an_earlier_fit_are_removed(small):
-    completer = make(AIRCompleter, add_indicator=True).fit(small[1])
+    completer = make(AIRCompleter, lambda_col=0.25, add_indicator=True).fit(small[1])
     assert completer.laplacians_.keys() == {"rows", "columns"}
     completer.set_params(lambda_row=0, add_indicator=False).fit(small[1])
     assert completer.laplacians_.keys() == {"columns"}

@@ -42,4 +42,4 @@ def test_a_new_method_is_known(tmp_path):
     command = [sys.executable, "-c", USE]
     out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    assert out.stdout.startswith("half-mean ")
+    assert out.stdout.startswith("HalfMeanCompleter\n")

@@ -301,7 +301,7 @@ def test_numbers_of_tables(inner, words):
 
 def test_words_and_dates_have_no_explanation():
     X = mixed_table()
-    stack = AutoCompleter(["mean", "knn"], random_state=0).fit(X)
+    stack = MixedCompleter(AutoCompleter(["mean", "knn"], random_state=0)).fit(X)
     mixed = MixedCompleter(KNNCompleter(), passthrough=["d"]).fit(X)
     row = X.index[X["kind"].isna()][0]
     for completer in (stack, mixed):
