@@ -67,7 +67,7 @@ class LaplacianDisplay:
     >>> from skmc.plot import LaplacianDisplay
     >>> X = np.outer(np.arange(1.0, 13), np.arange(1.0, 9))
     >>> X[4, 5] = np.nan
-    >>> air = AIRCompleter(max_iter=100, random_state=0).fit(X)
+    >>> air = AIRCompleter(0.25, 0.25, max_iter=100, random_state=0).fit(X)
     >>> list(LaplacianDisplay.from_estimator(air).images_)
     ['rows', 'columns']
     """

@@ -325,7 +325,7 @@ def test_the_cure_of_a_word_helps(cls):
     [
         lambda X: MixedCompleter(MeanCompleter()).fit(X[["a"]]),
         lambda X: SeriesCompleter(time="t").fit(X),
-        lambda X: AutoCompleter(["means"]).fit(X[["a"]]),
+        lambda X: AutoCompleter(["mean"]).fit(X[["a"]]),
         lambda X: Entries.from_frame(X.assign(i=range(20)), "t", "i", "a"),
         lambda X: (
             MixedCompleter(MeanCompleter())

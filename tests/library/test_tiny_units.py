@@ -21,7 +21,7 @@ QUICK = {
     "max_iter": 3,
     "n_draws": 3,
     "n_burn_in": 1,
-    "candidates": ("means", "KNN", "SVD"),
+    "candidates": ("mean", "knn", "svd"),
 }
 
 

@@ -76,7 +76,8 @@ def sizes(monkeypatch):
 
 
 def air(**params):
-    return AIRCompleter(**{"max_iter": 100, "random_state": 0, **params})
+    given = {"lambda_row": 0.25, "lambda_col": 0.25, "random_state": 0}
+    return AIRCompleter(**{"max_iter": 100, **given, **params})
 
 
 def assert_same(ours, theirs, rtol=1e-4):

@@ -194,7 +194,7 @@ def test_missing_cells_leave_placebos_that_others_predict():
     X[2, 9] = X[1, 8:10] = np.nan
     X[1, 9] = 0.0
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Row 5")  # of X, once; not of placebos
+        warnings.filterwarnings("ignore", "1 row of X")  # row 5
         found = effect(X, treated, MCNNM, level=0.5, random_state=0)
     assert found.placebo_gaps.shape == (6, 2, 12)
     assert np.isfinite(found.placebo_att).all()

@@ -62,7 +62,7 @@ def fitted():
     truth = low_rank(20, 12, rank=3)
     hidden = patterns.random(truth, 0.3, spare=True, random_state=0)
     X = np.ma.masked_array(truth, hidden)
-    air = make(AIRCompleter, max_iter=200, early_stopping=True)
+    air = make(AIRCompleter, lambda_col=0.25, max_iter=200, early_stopping=True)
     return truth, X, air.set_callbacks(SpectrumRecorder(4)).fit(X)
 
 
@@ -342,7 +342,7 @@ def test_html_of_mixed_tables_batches_and_sensing(small):
     table = CONTAINERS["pandas"](masked).assign(kind=["x", "<b>y</b>"] * 6)
     mixed = MixedCompleter(MeanCompleter()).fit(table)
     assert cells_of(mixed._repr_html_())["columns"] == "6 numeric, 1 categorical"
-    (alone,) = fit_batch([make(AIRCompleter)], [masked])
+    (alone,) = fit_batch([make(AIRCompleter, lambda_row=0.1)], [masked])
     found = cells_of(alone._repr_html_())
     assert "seconds" not in found and "status" in found
     A = np.eye(4).reshape(4, 2, 2)

@@ -45,7 +45,7 @@ BUDGETS = {
     "CensoredEM": Budget(650, 1, LIMITED),
     "CensoredFactorEM": Budget(570, 1, LIMITED),
     "CodeDescent": Budget(245),  # of 1 and of 8 mini-batches
-    "Descent": Budget(21),
+    "Descent": Budget(34),
     "DouglasRachford": Budget(41, 4, CHOSEN),
     "EM": Budget(220),  # 35 for each group of rows with about as many holes
     "FactorEM": Budget(100),
@@ -54,7 +54,7 @@ BUDGETS = {
     "HardRank": Budget(15),
     "InexactALM": Budget(65, 3, SHAPE),
     "LogDet": Budget(270, 12, f"{CG}, {SHAPE}; {RANDOM}", copies=1),
-    "NCARL": Budget(100, 4, "decompositions report errors; CG ends at a tolerance"),
+    "NCARL": Budget(110, 5, "decompositions report errors; CG ends at a tolerance"),
     "NonlocalLowRank": Budget(68, 1, "decompositions report errors"),
     "NonsmoothDescent": Budget(260, 18, "steps are tried until one is short enough"),
     "PatchTraining": Budget(82, 0, RANDOM, copies=3),
@@ -69,6 +69,7 @@ BUDGETS = {
         165, 10, "a factorization can fail; damping follows the objective"
     ),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
+    "_AdaptiveDescent": Budget(37),
     "_LinkedDescent": Budget(57),
 }
 

@@ -337,7 +337,7 @@ def test_a_frame_in_is_a_frame_out():
 )
 def test_draws_of_held_out_cells_follow_the_seed(completer):
     rng = np.random.RandomState(0)
-    X = pd.DataFrame(rng.randn(30, 3)).mask(rng.rand(30, 3) < 0.2)
+    X = pd.DataFrame(rng.randn(30, 3)).mask(rng.rand(30, 3) < 0.1)
     source = source_of(X, completer)
     one, same, other = (
         drawn_by(clone(completer), source, source.numbers, 2, seed)
