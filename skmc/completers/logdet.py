@@ -55,7 +55,7 @@ FLAT = 1e-3  # least weight in units of epsilon squared
 PRECISE, MOST_STEPS = 1e-12, 3000  # of conjugate gradients for a certificate
 STILL = 1e-4  # a number that is zero up to rounding errors
 REDUNDANT = 1e-6  # the same for numbers of widely different size
-RIGID = 1000  # largest dimension of a matrix whose other solutions are excluded
+RIGID = 10_000_000  # cells of all stresses, up to which other solutions are excluded
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
 BEYOND = 10  # ranks after the best one on held-out cells
 
@@ -936,8 +936,9 @@ def _certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
         stresses.append(z - system.rest(system.at(solve(system.pull(z)))))
     if bool((torch.stack(stresses).abs().amax(0) < REDUNDANT).any()):
         return none[0], none[1]
-    if min(sizes) <= RIGID:
-        dense = [cells.matrix(z).to_dense()[rows][:, cols] for z in stresses]
+    if sizes[0] * sizes[1] * len(stresses) <= RIGID:
+        place = rows.cumsum(0)[cells.rows] - 1, cols.cumsum(0)[cells.cols] - 1
+        dense = [z.new_zeros(sizes).index_put_(place, z) for z in stresses]
         for axis in (0, 1):
             spectrum = torch.linalg.svdvals(torch.cat(dense, axis))
             if bool(spectrum[sizes[1 - axis] - rank - 1] <= REDUNDANT * spectrum[0]):
