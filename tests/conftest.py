@@ -106,8 +106,13 @@ def pytest_configure(config):
     np.testing.assert_allclose = with_margin
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Skip the tests of what a source distribution lacks, if this is one."""
+    """Mark the listed cases as long, and skip tests of what a source archive lacks."""
+    names = {*Path(__file__).with_name("long_tests.txt").read_text().splitlines()}
+    for item in items:
+        if item.nodeid in names:
+            item.add_marker(pytest.mark.long)
     whole = (Path(__file__).parents[1] / "docs").exists()
     for item in items:
         if item.get_closest_marker("repository") and not whole:
