@@ -110,11 +110,10 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Mark the listed cases as long, and skip tests of what a source archive lacks."""
     names = {*Path(__file__).with_name("long_tests.txt").read_text().splitlines()}
+    whole = (Path(__file__).parents[1] / "docs").exists()
     for item in items:
         if item.nodeid in names:
             item.add_marker(pytest.mark.long)
-    whole = (Path(__file__).parents[1] / "docs").exists()
-    for item in items:
         if item.get_closest_marker("repository") and not whole:
             item.add_marker(pytest.mark.skip(reason="reads files of the repository"))
 

@@ -163,7 +163,7 @@ class LogDetCompleter(IterativeCompleter):
     An exact fit is certified where no other matrix of this rank, near or far, fits as
     well. Rows and columns with more cells than the rank form a core. Its cells must fix
     the matrix: no small change of its factors may leave them all unchanged. Each cell
-    must follow from the others. In matrices of up to 1000 rows or columns, the
+    must follow from the others. In matrices of up to some million cells, the
     dependencies between the cells must determine the row and column spaces, which
     excludes other solutions for generic matrices. Further rows and columns are
     certified if they have at least as many cells as the rank in certified columns and
