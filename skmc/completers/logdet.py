@@ -124,7 +124,7 @@ class LogDetCompleter(IterativeCompleter):
         observed ones, see Notes. All are False if the cells are noisy.
     exact_columns_ : bool ndarray of shape (n_features,)
         The same for columns. A cell is certified if its row and its column are.
-    singular_values_ : ndarray of shape (rank_,)
+    singular_values_ : ndarray of shape (n_values,)
         Singular values of the scaled completion.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion.
