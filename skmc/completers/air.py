@@ -302,6 +302,9 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
     device: str | torch.device = "auto"
     random_state: Seed = None
 
+    lambda_row_: float = field(init=False)
+    lambda_col_: float = field(init=False)
+    max_iter_: int = field(init=False)
     laplacians_: dict[str, Any] = field(init=False)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:

@@ -186,6 +186,7 @@ class NCARLCompleter(IterativeCompleter):
 
     alpha_: float = field(init=False)
     n_neighbors_: int = field(init=False)
+    max_iter_: int = field(init=False)
     laplacian_: np.ndarray = field(init=False)
     laplacian_axis_: str = field(init=False)
 

@@ -12,7 +12,7 @@ from skmc.persistence import files
 from skmc.persistence.serialize import StorageError
 
 
-def save(completer: BaseEstimator, path: str | os.PathLike) -> None:
+def save(completer: Any, path: str | os.PathLike) -> None:
     """Write a completer, with everything it has learned, to a file.
 
     The file is a ZIP archive of two parts: the bytes of all arrays and tensors, and

@@ -31,15 +31,19 @@ from skmc.persistence import load, save
 HOURS = pd.date_range("2024-01-01", periods=24 * 15, freq="h")
 
 
-@pytest.fixture(scope="module")
-def truth():
-    """Four series with a daily profile whose size differs between days."""
+def series(k):
+    """Series with a daily profile whose size differs between days."""
     rng = np.random.RandomState(0)
     time = np.arange(len(HOURS))
     profile = 2 + np.sin(2 * np.pi * time / 24) + np.sin(4 * np.pi * time / 24 + 1)
-    size = np.repeat(1 + 0.3 * rng.randn(15, 2) @ rng.randn(2, 4), 24, axis=0)
-    values = rng.uniform(1, 3, 4) * size * profile[:, None] + 0.1 * rng.randn(360, 4)
-    return pd.DataFrame(20 + values, HOURS, [f"s{k}" for k in range(4)])
+    size = np.repeat(1 + 0.3 * rng.randn(15, 2) @ rng.randn(2, k), 24, axis=0)
+    values = rng.uniform(1, 3, k) * size * profile[:, None] + 0.1 * rng.randn(360, k)
+    return pd.DataFrame(20 + values, HOURS, [f"s{j}" for j in range(k)])
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return series(4)
 
 
 def quick(**params):
@@ -58,9 +62,11 @@ def with_gaps(truth, kind):
     if kind == "cells":
         hidden = rng.rand(*truth.shape) < 0.3
     elif kind == "days":
-        hidden = np.repeat(rng.rand(15, 4) < 0.25, 24, axis=0)
+        hidden = np.repeat(rng.rand(15, truth.shape[1]) < 0.25, 24, axis=0)
     else:  # all series at once
-        hidden = np.repeat(rng.rand(90, 1) < 0.2, 4, axis=0) & np.ones((1, 4), bool)
+        hidden = np.repeat(rng.rand(90, 1) < 0.2, 4, axis=0) & np.ones(
+            (1, truth.shape[1]), bool
+        )
     return truth.mask(hidden), hidden
 
 
@@ -72,7 +78,8 @@ def fitted(truth):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["days", "outages"])
-def test_recovers_gaps_of_every_kind(truth, kind):
+def test_recovers_gaps_of_every_kind(kind):
+    truth = series(8)
     X, _ = with_gaps(truth, kind)
     assert_recovered(SeriesCompleter(random_state=0).fit(X), truth, kind)
 
@@ -431,8 +438,10 @@ def test_other_input_that_is_refused(fitted):
 
 
 @pytest.mark.long
-def test_scores_order_completers(truth, fitted):
-    completer, X = fitted
+def test_scores_order_completers():
+    truth = series(8)
+    X, _ = with_gaps(truth, "cells")
+    completer = SeriesCompleter(random_state=0).fit(X)
     worse = SeriesCompleter(period=None, random_state=0).fit(X)
     for y in (None, truth):
         assert -0.05 < completer.score(X, y) < 0
