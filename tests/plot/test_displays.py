@@ -269,11 +269,12 @@ def test_spectrum_and_history_of_a_sensed_matrix():
 def test_history_marks_its_end_and_its_best(fitted):
     _, _, air = fitted
     display = HistoryDisplay.from_estimator(air)
-    assert list(display.lines_) == ["objective", "residual", "validation"]
+    names = ["objective", "residual", "energy_rows", "energy_columns", "validation"]
+    assert list(display.lines_) == names
     for key, line in display.lines_.items():
         np.testing.assert_array_equal(line.get_xdata(), air.history_["n_iter"])
         np.testing.assert_array_equal(line.get_ydata(), air.history_[key])
-    objective, residual, validation = display.axes_
+    objective, residual, _, _, validation = display.axes_
     for axis in display.axes_:
         assert axis.lines[1].get_xdata()[0] == air.history_["n_iter"][-1]
         assert axis.get_xlabel() == "iteration" and axis.get_ylabel()
