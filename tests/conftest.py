@@ -63,6 +63,7 @@ KINDS = [
     TreesCompleter,
 ]
 ROUNDING = 1e-6  # the largest relative tolerance that stands for rounding
+ABSOLUTE = 1e-3  # the largest absolute one
 
 
 def pytest_addoption(parser):
@@ -99,7 +100,7 @@ def pytest_configure(config):
 
     @wraps(plain)
     def with_margin(actual, desired, rtol=1e-7, atol=0, **options):
-        if rtol <= ROUNDING:
+        if rtol <= ROUNDING and atol <= ABSOLUTE:
             rtol, atol = rtol / 10, atol / 10
         plain(actual, desired, rtol, atol, **options)
 
