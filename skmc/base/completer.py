@@ -26,6 +26,7 @@ from skmc.base.reading import (
     by_identifier,
     check_names,
     in_order_of_fit,
+    in_order_of_matrix,
     positions,
     read_matrix,
     read_row_weights,
@@ -60,6 +61,7 @@ from skmc.cells import (
     StoredEntries,
     check_positions,
     frame_of_layer,
+    in_order_of,
     is_anndata,
     layout_of,
     sparse_cells,
@@ -79,6 +81,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 # Parameters that every completer has.
 READING = "missing_values", "add_indicator", "keep_empty_features", "keep_observed"
+WEIGHTS = "cell_weight", "sample_weight"  # arguments of fit
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
 
 
@@ -294,6 +297,9 @@ class BaseCompleter(Estimator):
             present = {name: x for name, x in known.items() if x is not None}
             with threads_for(0):
                 given = self._given(X, present)
+            if self.add_indicator:  # before the fit takes its time
+                names = getattr(self, "feature_names_in_", ())
+                missing_indicator(~given.statistics.full_cols, names)
             if given.statistics.any_empty:
                 self._warn_of_empty(given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
@@ -444,6 +450,9 @@ class BaseCompleter(Estimator):
         if isinstance(X, Entries) and X.ids is not None:
             X, known = by_identifier(X, known)
             ids = X.ids
+        else:
+            sides = {n: side for n, side in known.items() if n not in WEIGHTS}
+            known |= in_order_of_matrix(sides, X)
         weight = known.pop("cell_weight", None)
         row_weights = known.pop("sample_weight", None)
         if weight is None and isinstance(X, Entries):
@@ -456,7 +465,7 @@ class BaseCompleter(Estimator):
                 weights = np.zeros(matrix.shape)
                 weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
             if row_weights is not None:
-                row_weights = read_row_weights(row_weights, len(matrix))
+                row_weights = read_row_weights(row_weights, X, len(matrix))
             if known:
                 known = read_known(known, (matrix.shape[0], matrix.shape[1]))
             given = Given.of_matrix(
@@ -572,7 +581,7 @@ class BaseCompleter(Estimator):
         """Make the result of rows from the model's values."""
         completed = self._completed(cells, values)
         if self.add_indicator:
-            flags = self.indicator_.transform(cells)
+            flags = self._indicator_of_fit().transform(cells)
             completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
 
@@ -630,6 +639,7 @@ class BaseCompleter(Estimator):
             with threads_for_rows(cells):
                 completed = self._fitted.without(cells, hidden)
         else:
+            y = in_order_of(y, X, "y")
             truth = to_cells(y, name="y", missing_values=self.missing_values)
             if truth.shape != cells.shape:
                 raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")

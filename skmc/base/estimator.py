@@ -274,13 +274,29 @@ class Estimator(
                 f"number, got {given!r}. MixedCompleter reads texts as missing: "
                 f"MixedCompleter(..., missing_values={given!r})."
             )
+        if isinstance(given, (bool, np.bool_)):
+            raise InvalidParameterError(
+                f"The 'missing_values' parameter of {type(self).__name__} must not be "
+                f"{given!r}: a column of {not given} alone has nothing to complete; "
+                "set such cells to NaN."
+            )
         super()._validate_params()
+
+    def _indicator_of_fit(self) -> Any:
+        """The indicator whose columns ``add_indicator`` appends."""
+        if self.indicator_ is None:
+            raise ValueError(
+                f"add_indicator of {type(self).__name__} was set after fit, which "
+                "finds its columns; fit again."
+            )
+        return self.indicator_
 
     def _with_flags(self, names: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Names of the completed columns, and of those of ``add_indicator``."""
         if not self.add_indicator:
             return kept
-        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+        flags = self._indicator_of_fit().get_feature_names_out(names)
+        return np.concatenate([kept, flags])
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = with_arrays(super().__getstate__())

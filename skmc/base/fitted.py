@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -277,19 +277,34 @@ class Outcome:
     interrupted: bool = False
 
 
-def missing_indicator(holed: np.ndarray) -> Any:
+def missing_indicator(holed: np.ndarray, names: Iterable[Any] = ()) -> Any:
     """Make a fitted indicator of missing cells.
 
     Parameters
     ----------
     holed : bool ndarray of shape (n_cols,)
         Columns with a missing cell in the fit.
+    names : iterable, default=()
+        Names of the columns, if they have any.
 
     Returns
     -------
     sklearn.impute.MissingIndicator
+
+    Raises
+    ------
+    ValueError
+        A column has the name of one that the indicator appends.
     """
     from sklearn.impute import MissingIndicator
 
     holes = np.where(holed, np.nan, 0.0)
-    return MissingIndicator(error_on_new=False).fit(holes[None])
+    indicator = MissingIndicator(error_on_new=False).fit(holes[None])
+    known = [*names]
+    flags = indicator.get_feature_names_out(known or None)
+    if known and (both := sorted({*flags} & {*known})):
+        raise ValueError(
+            f"X has a column {both[0]!r} already, which add_indicator would append; "
+            "rename it, or set add_indicator=False."
+        )
+    return indicator

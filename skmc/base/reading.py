@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.reporting import warn_user
-from skmc.cells import Container, Entries, Priors, as_frame, identified, to_cells
+from skmc.cells import (
+    Container,
+    Entries,
+    Priors,
+    as_frame,
+    identified,
+    in_order,
+    in_order_of,
+    labels_of,
+    to_cells,
+)
 from skmc.exceptions import UnknownIdentifiersWarning
 
 
@@ -163,9 +173,12 @@ def read_weights(
     Raises
     ------
     ValueError
-        Another shape, or an observed cell whose weight is negative or NaN.
+        Another shape or other labels, or an observed cell whose weight is negative or
+        NaN.
     """
     of_cells = isinstance(X, Entries)
+    if not of_cells:
+        weights = in_order_of(weights, X, "cell_weight")
     needed = (len(X),) if of_cells else shape
     if np.shape(weights) != needed:
         kind = "one number for each cell of X" if of_cells else "the shape of X"
@@ -192,13 +205,15 @@ def read_weights(
     return found
 
 
-def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
+def read_row_weights(weights: Any, X: Any, n_rows: int) -> np.ndarray:
     """Read the weights of rows.
 
     Parameters
     ----------
     weights : array-like of shape (n_rows,)
         One number for each row of ``X``.
+    X : container
+        Argument of ``fit``.
     n_rows : int
         Number of rows of ``X``.
 
@@ -209,10 +224,11 @@ def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        Another shape, a weight that is negative, infinite or NaN, or only zeros.
+        Another shape or other labels, a weight that is negative, infinite or NaN, or
+        only zeros.
     """
     try:
-        found = np.asarray(weights, float)
+        found = np.asarray(in_order_of(weights, X, "sample_weight"), float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must be numbers: {error}.") from error
     if found.shape != (n_rows,):
@@ -229,6 +245,33 @@ def read_row_weights(weights: Any, n_rows: int) -> np.ndarray:
         )
     if not found.any():
         raise ValueError("sample_weight is zero in all rows; give positive weights.")
+    return found
+
+
+def in_order_of_matrix(known: Mapping[str, Any], X: Any) -> dict[str, Any]:
+    """Sort features and graphs with labels like the rows and columns of a matrix.
+
+    Parameters
+    ----------
+    known : mapping of str to object
+        Features and graphs by the names of the arguments of ``fit``.
+    X : container
+        Argument of ``fit``.
+
+    Returns
+    -------
+    dict of str to object
+
+    Raises
+    ------
+    ValueError
+        The labels of a data frame are others than those of ``X``.
+    """
+    found: dict[str, Any] = {}
+    labels = labels_of(X) if known else (None, None)
+    for name, given in known.items():
+        own = labels[name.startswith("col")]
+        found[name] = in_order(given, own, own if "graph" in name else None, name)
     return found
 
 

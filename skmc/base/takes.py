@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc.base.completer import BaseCompleter, validated
 from skmc.base.factored import RowModels
 from skmc.base.reading import by_identifier
-from skmc.cells import Container, Entries
+from skmc.cells import Container, Entries, in_order, labels_of
 
 
 class TakesWeights(BaseCompleter):
@@ -272,6 +272,9 @@ class TakesFeatures(BaseCompleter):
         if isinstance(X, Entries) and X.ids is not None:
             X, known = by_identifier(X, {"row_features": row_features})
             row_features = known["row_features"]
+        else:
+            rows, _ = labels_of(X)
+            row_features = in_order(row_features, rows, None, "row_features")
         cells = self._read(X, reset=False)
         values = cast(RowModels, self._fitted).with_features(cells, row_features)
         return self._answer(cells, values)

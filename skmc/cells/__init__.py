@@ -16,8 +16,11 @@ from skmc.cells.given import Given
 from skmc.cells.labeled import (
     as_frame,
     frame_of_layer,
+    in_order,
+    in_order_of,
     is_anndata,
     is_data_array,
+    labels_of,
     like_input,
 )
 from skmc.cells.like_observed import LikeObserved

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,8 @@ class Shaped(Protocol):
 
 
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
+SPARSEST = 10_000  # rows or columns for each cell; beyond, positions are identifiers
+FEW = 10**7  # rows or columns, for which vectors fit in memory
 NOT_A_NUMBER = (
     "which is not a number; MixedCompleter completes tables with text, categories and "
     "dates by any completer"
@@ -66,6 +69,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     TypeError
         Another object that is not a number, with its position.
     """
+    check_mark(missing_values)
     if not is_data_array(X):  # which may have more dimensions
         X = as_frame(X)
     if hasattr(X, "to_cells"):  # Entries
@@ -103,6 +107,26 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     if missing.any():
         cells = np.where(missing, cells.dtype.type(np.nan), cells)
     return np.asarray(cells, order="C")
+
+
+def check_mark(missing_values: object) -> None:
+    """Require a number that can mark missing cells of a matrix.
+
+    Parameters
+    ----------
+    missing_values : object
+        The parameter of this name.
+
+    Raises
+    ------
+    TypeError
+        It is not a number.
+    """
+    if isinstance(missing_values, bool) or not isinstance(missing_values, Real):
+        raise TypeError(
+            f"missing_values must be a number, got {missing_values!r}; set cells with "
+            "other marks to NaN, or pass a table to MixedCompleter."
+        )
 
 
 def _as_array(X: object, name: str) -> np.ndarray:
@@ -147,9 +171,11 @@ def sparse_cells(
     cols : int ndarray of shape (n_cells,)
     values : ndarray of shape (n_cells,)
     """
+    check_mark(missing_values)
     coo = X.tocoo()
     if coo.ndim != 2:
         raise ValueError(f"Expected 2D array, got a {coo.ndim}D sparse array {name}.")
+    check_sparsity(coo.shape, coo.nnz)
     place = np.ravel_multi_index((coo.row, coo.col), coo.shape)
     if len(np.unique(place)) < coo.nnz:
         raise ValueError(
@@ -190,6 +216,30 @@ def _to_float(
     return _cell_by_cell(array, X, name, unread)
 
 
+def check_sparsity(shape: tuple[int, ...], n_cells: int) -> None:
+    """Require a shape that follows from positions and not from identifiers.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of a matrix.
+    n_cells : int
+        Number of its cells.
+
+    Raises
+    ------
+    ValueError
+        Almost all rows or columns are empty.
+    """
+    for size, what in zip(shape, ("rows", "columns"), strict=True):
+        if size > max(FEW, SPARSEST * n_cells):
+            raise ValueError(
+                f"{n_cells} cells of a matrix of {size} {what} are identifiers rather "
+                "than positions; use Entries.from_frame(table, 'user', 'item', "
+                "'rating'), or numpy.unique(..., return_inverse=True)."
+            )
+
+
 def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarray:
     """Write single cells into an array with NaN elsewhere.
 
@@ -218,7 +268,8 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
         raise MemoryError(
             f"a dense {shape[0]} x {shape[1]} matrix takes {size:.0f} GiB; "
             "FactorizationCompleter, BayesianFactorizationCompleter and "
-            "SoftImputeCompleter keep it sparse"
+            "SoftImputeCompleter keep it sparse. If rows and columns are identifiers, "
+            "use Entries.from_frame"
         ) from None
     cells[rows, cols] = values
     return cells
@@ -301,10 +352,10 @@ def _cell_by_cell(
             ) from error
         except (TypeError, ValueError) as error:
             raise type(error)(f"{where}, {NOT_A_NUMBER} ({error}).") from error
-        if isinstance(value, Fraction) and cells[place] != value:
+        if isinstance(value, (Fraction, int)) and float(cells[place]) != value:
             raise ValueError(
                 f"{where}, which a float cannot represent; convert that column to "
-                "floats first."
+                "floats first, or list it in passthrough of MixedCompleter."
             )
     return cells
 

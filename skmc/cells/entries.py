@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from skmc.cells.containers import dense, is_path, sparse_cells, to_cells
+from skmc.cells.containers import check_sparsity, dense, is_path, sparse_cells, to_cells
 from skmc.cells.positions import check_positions, identified
 from skmc.cells.stored import BLOCK_CELLS, CsvFiles, StoredEntries
 from skmc.cells.table_matrix import Layout
@@ -466,6 +466,7 @@ class Entries:
         rows, cols = check_positions(rows, cols, shape)
         if shape is None:
             shape = rows.max(initial=-1) + 1, cols.max(initial=-1) + 1
+            check_sparsity(shape, len(rows))
         n_rows, n_cols = (int(n) for n in shape)
         if duplicates not in ("error", "mean"):
             raise ValueError(

@@ -1,7 +1,8 @@
-"""Matrices with labels of other libraries: AnnData, xarray, Arrow."""
+"""Matrices with labels of other libraries: pandas, polars, AnnData, xarray, Arrow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -159,6 +160,111 @@ def _frame_of_arrow(X: Any, exact: bool) -> Any:
         return None if str(kind).startswith("dictionary") else kind_of(kind)
 
     return X.to_pandas(types_mapper=mapper if exact else None)
+
+
+def labels_of(X: Any) -> tuple[list[Any] | None, list[Any] | None]:
+    """List the labels of the rows and of the columns of a container.
+
+    Parameters
+    ----------
+    X : container
+        Any container.
+
+    Returns
+    -------
+    rows : list or None
+    columns : list or None
+        Labels; None if there are none.
+    """
+    if is_anndata(X):
+        return list(X.obs_names), list(X.var_names)
+    if is_data_array(X):
+        indexes = [X.indexes.get(dimension) for dimension in (*X.dims, None)[:2]]
+        rows, columns = (None if index is None else list(index) for index in indexes)
+        return rows, columns
+    # Lists have a method index, and that of Dask is not in memory.
+    indexed = hasattr(X, "iloc") and not hasattr(X, "__dask_graph__")
+    rows = list(X.index) if indexed else None
+    columns = getattr(X, "columns", getattr(X, "column_names", None))
+    return rows, None if columns is None else list(columns)
+
+
+def in_order(
+    given: Any,
+    rows: Sequence[Any] | None,
+    columns: Sequence[Any] | None,
+    name: str,
+    of: str = "X",
+) -> Any:
+    """Sort labeled data like the rows and columns to which they belong.
+
+    Parameters
+    ----------
+    given : container
+        Data whose labels may have another order. Without labels, and with those that
+        only number the rows or columns, it is taken by position.
+    rows, columns : sequence or None
+        Labels of the rows and columns to which it belongs; None if they have none.
+    name : str
+        Name of ``given`` in error messages.
+    of : str, default="X"
+        Name of the container that has these rows and columns.
+
+    Returns
+    -------
+    container
+        The same data, with the rows and columns in this order.
+
+    Raises
+    ------
+    ValueError
+        The labels are others, or some occur twice in another order.
+    """
+    axes = zip((rows, columns), labels_of(given), ("rows", "columns"), strict=True)
+    for axis, (ours, theirs, what) in enumerate(axes):
+        if ours is None or theirs is None or len(ours) != len(theirs):
+            continue  # of another shape
+        if list(ours) == theirs:
+            continue
+        place = {label: k for k, label in enumerate(theirs)}
+        if len(place) == len(theirs) and place.keys() == set(ours):
+            given = as_frame(given)
+            order = [place[label] for label in ours]
+            if hasattr(given, "iloc"):
+                given = given.iloc[:, order] if axis else given.iloc[order]
+            else:
+                given = given.select(list(ours))
+            continue
+        numbers = list(range(len(theirs)))
+        if numbers not in (list(ours), theirs):
+            k = next(k for k, label in enumerate(theirs) if label != ours[k])
+            raise ValueError(
+                f"The {what} of {name} have other labels than those of {of}, such as "
+                f"{theirs[k]!r} for {ours[k]!r}; reindex {name} like {of}, or pass an "
+                "array to take it by position."
+            )
+    return given
+
+
+def in_order_of(given: Any, X: Any, name: str, of: str = "X") -> Any:
+    """Sort labeled data like the rows and columns of a container, see `in_order`.
+
+    Parameters
+    ----------
+    given : container
+        Data with a line for each row of ``X``, or with a cell for each one.
+    X : container
+        Container whose labels have the wanted order.
+    name : str
+        Name of ``given`` in error messages.
+    of : str, default="X"
+        Name of ``X``.
+
+    Returns
+    -------
+    container
+    """
+    return in_order(given, *labels_of(X), name, of)
 
 
 def like_input(X: Any, completed: Any) -> Any:

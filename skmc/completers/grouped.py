@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import Estimator
-from skmc.cells import Container
+from skmc.cells import Container, in_order_of
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.mixed import MixedCompleter
 from skmc.tables import as_table, positions_of, raw_columns, with_tables
@@ -233,7 +233,7 @@ class GroupedCompleter(Estimator):
         X = self._read(X)
         truth = None if y is None or np.ndim(y) == 1 else as_table(y)
         if truth is not None:
-            truth = self._joined(truth, self._around(X))
+            truth = self._joined(in_order_of(truth, X, "y"), self._around(X))
         return float(self.completer_.score(self._extended(X), truth))
 
     def _read(self, X: Container) -> Any:

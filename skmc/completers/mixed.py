@@ -128,10 +128,12 @@ float, or None, default=None
         replace the end of the observed range, and the other end, too, if that
         contradicts them. NaN and columns that a dict does not list have none. Draws are
         from the distribution between the bounds.
-    missing_values : float, str, date, duration, or sequence of these, \
-default=numpy.nan
+    missing_values : float, str, date, duration, sequence of these, or dict of column \
+to these, default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
-        -999 or ``[-999, "?"]``. They mark cells of all columns that are completed.
+        -999 or ``[-999, "?"]``. They mark cells of all columns that are completed;
+        those of a dict mark cells of its columns, by name or position: ``{"age": -1}``.
+        A number marks texts of it, too, and "-1" marks the number -1.
     add_indicator : bool, default=False
         Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
         were missing, for each column with a missing cell in `fit`.
@@ -217,7 +219,9 @@ default=numpy.nan
     like_observed: bool = True
     min_value: Limits = None
     max_value: Limits = None
-    missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
+    missing_values: (
+        float | str | dt.date | dt.timedelta | Values | Mapping[Any, Any]
+    ) = np.nan
     add_indicator: bool = False
     keep_empty_features: bool = True
     max_time: Positive | None = None
@@ -286,6 +290,7 @@ default=numpy.nan
             rows = weights[:, 0]
         table = table_for(self, X, weights)
         warn_of_columns(self, X, table)
+        indicator = indicator_for(X, table.marks) if self.add_indicator else None
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
@@ -327,9 +332,7 @@ default=numpy.nan
                 calibrations = _calibrations_of(
                     again, completer, weighed, weights, known
                 )
-        self.indicator_ = None
-        if self.add_indicator:
-            self.indicator_ = indicator_for(X, table.marks)
+        self.indicator_ = indicator
         self._table, self.kinds_ = table, table.kinds
         self._row_names = row_names(X)
         self.categories_, self._calibrations = source.categories, calibrations
@@ -358,7 +361,7 @@ default=numpy.nan
         )
         if not self.add_indicator:
             return completed
-        parts = source.X, self.indicator_, super().get_feature_names_out()
+        parts = source.X, self._indicator_of_fit(), super().get_feature_names_out()
         return with_indicator(completed, *parts, self._table.marks)
 
     @available_if(_inner_has("predict_std"))

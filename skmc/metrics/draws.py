@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from skmc.cells import Container, to_cells
+from skmc.cells import Container, in_order, labels_of, to_cells
 from skmc.metrics.errors import compared
 
 ROWS = 1000  # whose distances are computed at once
@@ -55,7 +57,7 @@ def crps(draws: ArrayLike, M: Container, cells: ArrayLike | None = None) -> floa
     >>> crps([[[0.0]], [[2.0]]], [[1.0]])  # far apart, and the truth between
     0.0
     """
-    pairs = [compared(draw, M, cells) for draw in np.asarray(draws, float)]
+    pairs = [compared(draw, M, cells) for draw in cast(Iterable[Any], draws)]
     values, (_, truth, _) = np.sort([x for x, _, _ in pairs], axis=0), pairs[0]
     n = len(values)
     # A sorted value is the larger one in a pair with each value before it.
@@ -166,6 +168,7 @@ def energy_distance(X: Container, M: Container) -> float:
     >>> energy_distance([[1.0], [0.0]], [[0.0], [1.0]])
     0.0
     """
+    X = in_order(X, None, labels_of(M)[1], "X", "M")
     found, truth = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"))
     truth = truth[~np.isnan(truth).any(1)].astype(float)
     if np.isnan(found).any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skmc.cells import Container, to_cells
+from skmc.cells import Container, in_order_of, to_cells
 
 
 def read(
@@ -21,6 +21,7 @@ def read(
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None
         Some of the cells, or of the pixels of a picture with channels. None means all.
+        Labels of all three are compared, and sorted like those of ``M``.
 
     Returns
     -------
@@ -28,6 +29,7 @@ def read(
     M : ndarray of shape (n_rows, n_cols)
     cells : bool ndarray of shape (n_rows, n_cols)
     """
+    X, cells = (in_order_of(x, M, n, "M") for x, n in ((X, "X"), (cells, "cells")))
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
     if cells.dtype != bool:
@@ -265,6 +267,7 @@ def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> floa
         raise ImportError(
             "metrics.ssim needs scikit-image: pip install 'skmc[plot]'."
         ) from error
+    X = in_order_of(X, M, "X", "M")
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     if np.isnan(X).any() or np.isnan(M).any():
         raise ValueError("ssim compares whole pictures; X or M has missing cells.")

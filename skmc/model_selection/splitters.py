@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from skmc import patterns
-from skmc.cells import Container, Entries
+from skmc.cells import Container, Entries, is_na
 from skmc.linalg import Seed
+from skmc.tables import as_dates
 
 PATTERNS = ("mcar", "patch", "rows", "mar", "mnar", "like_missing")
 
@@ -194,7 +196,8 @@ class LeaveLastOut(CellSplitter):
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
         groups : array-like of numbers or dates, shape (n_cells,)
-            Time of each cell. Of equal times, the later position is the last.
+            Time of each cell. Of equal times, the later position is the last. Texts
+            are read as dates if they have one format.
 
         Yields
         ------
@@ -207,7 +210,7 @@ class LeaveLastOut(CellSplitter):
                 f"{self.n_splits}."
             )
         cells = X if isinstance(X, Entries) else Entries(X)
-        times = None if groups is None else np.asarray(groups)
+        times = None if groups is None else _times(groups)
         if times is None or times.shape != (len(cells),):
             raise ValueError(
                 f"groups must be the time of each of the {len(cells)} cells, got "
@@ -230,6 +233,29 @@ class LeaveLastOut(CellSplitter):
                     f"no row has {low + 2} cells for split {k}; lower n_splits."
                 )
             yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)
+
+
+def _times(groups: Any) -> np.ndarray:
+    """Times that can be compared; texts are read as dates."""
+    if getattr(getattr(groups, "dtype", None), "ordered", False):  # of pandas
+        codes = np.asarray(getattr(groups, "cat", groups).codes)
+        return np.where(codes < 0, np.nan, codes)
+    times = np.asarray(groups)
+    if times.dtype.kind not in "OUST" or times.ndim != 1:
+        return times
+    found = as_dates(times.tolist())
+    missing = np.array([is_na(time) or time != time for time in found], bool)
+    if missing.any():
+        return np.where(missing, np.nan, 0.0)
+    for k, time in enumerate(found):
+        if isinstance(time, str):
+            raise ValueError(
+                f"groups has the text {time!r} at position {k}, and the times are not "
+                "dates in one format; convert them to numbers or dates, or to ordered "
+                "categories of pandas."
+            )
+    rank = {time: k for k, time in enumerate(sorted(set(found)))}
+    return np.array([rank[time] for time in found])
 
 
 @dataclass(eq=False)

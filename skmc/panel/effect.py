@@ -23,6 +23,7 @@ from skmc.panel.weights import (
     Weighting,
     leave_one_out,
 )
+from skmc.tables import as_dates
 
 # Outcomes without treatment, of cells and of the hidden ones among them.
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -91,7 +92,8 @@ def effect(
     unit, time : column of ``X`` or None, default=None
         Columns of the units and of the times of a long table. Outcomes of units and
         times without a row are missing. The results have a row for each unit and a
-        column for each time, both sorted.
+        column for each time, both sorted. Times are numbers, dates, texts of dates in
+        one format, or ordered categories of pandas.
     outcome : column of ``X`` or None, default=None
         Column of the outcomes of a long table. None means the only other column.
     level : float in (0, 1), default=0.9
@@ -113,10 +115,10 @@ def effect(
         ``treated`` has another shape, other labels or other values than bools, or no
         treated cell; a treated cell is missing; a unit has no untreated observed cell,
         or a time with treated cells has none; times that are numbers or dates do not
-        increase; a long table lacks a column, or has a unit twice at a time; ``level``
-        or ``n_placebos`` is out of range; ``weights`` has another value, a completer
-        beside it, no never-treated unit, or a unit that is treated before the third
-        time; a covariate has another shape, is missing at an observed outcome, or is a
+        increase; a long table lacks a column, has a unit twice at a time, or times that
+        are texts but no dates; ``level`` or ``n_placebos`` is out of range; ``weights``
+        has another value, a completer beside it, no never-treated unit, or a unit that
+        is treated before the third time; a covariate has another shape, is missing at an observed outcome, or is a
         sum of effects of units and times and of the covariates before it.
     TypeError
         ``completer`` or ``n_placebos`` is another object.
@@ -383,6 +385,16 @@ def _wide(
         )
     values = [outcome, treated, *covariates]
     wide = frame.pivot(index=unit, columns=time, values=values)
+    ordered = getattr(frame[time].dtype, "ordered", False)  # of pandas
+    if not ordered and (dates := _dates_of(wide[outcome].columns)) is not None:
+        if not all(dates):
+            raise ValueError(
+                f"time={time!r} has texts such as {frame[time].iloc[0]!r}, which are "
+                "not dates in one format, so their order is unknown; convert them to "
+                "numbers or dates, or to ordered categories of pandas."
+            )
+        order = np.argsort(np.array(dates, "M8[us]"), kind="stable")
+        wide = {name: wide[name].iloc[:, order] for name in values}
     cells = wide[treated]
     others = [wide[name] for name in covariates]
     return wide[outcome], cells.where(cells.notna(), False), others
@@ -576,8 +588,10 @@ def _labels(X: Any, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     index, columns = _names(X)
     units = np.arange(cells.shape[0]) if index is None else np.asarray(index)
     times = np.arange(cells.shape[1]) if columns is None else np.asarray(columns)
-    if times.dtype.kind in "iufM":
-        back = times[1:] <= times[:-1]
+    dates = _dates_of(times)
+    read = times if not dates or not all(dates) else np.array(dates, "M8[us]")
+    if read.dtype.kind in "iufM":
+        back = read[1:] <= read[:-1]
         if back.any():
             t = back.argmax()
             raise ValueError(
@@ -585,6 +599,14 @@ def _labels(X: Any, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 f"after {times[t]}; sort X by them, or pass an array in that order."
             )
     return units, times
+
+
+def _dates_of(labels: Any) -> list[Any] | None:
+    """Dates that texts denote, None for other texts; None if a label is no text."""
+    words = list(labels)
+    if not all(isinstance(word, str) for word in words):
+        return None
+    return [None if isinstance(date, str) else date for date in as_dates(words)]
 
 
 def _names(X: Any) -> tuple[Any, Any]:

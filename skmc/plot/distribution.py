@@ -11,7 +11,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from skmc.plot.panels import axes_for
-from skmc.tables import RawColumn, as_table, marks_of, positions_of, raw_columns
+from skmc.tables import RawColumn, as_table, marks_of_columns, positions_of, raw_columns
 
 MAX_COLUMNS = 12  # drawn unless columns are chosen
 PER_ROW = 4
@@ -127,7 +127,7 @@ class DistributionDisplay:
             If the shapes differ, if a column is unknown, or if there is no column with
             both observed and imputed cells.
         """
-        marks = marks_of(missing_values)
+        marks = marks_of_columns(missing_values)
         before = as_table(before)
         draws = [as_table(draw) for draw in _draws_of(after)]
         for draw in draws:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skmc.plot.panels import add_colorbar, axes_for, label_axes, names_to_draw
-from skmc.tables import as_table, marks_of, missing_cells
+from skmc.tables import as_table, marks_of_columns, missing_cells
 
 MOST_ROWS = 1000  # of the drawing; further rows share one
 
@@ -85,7 +85,7 @@ class MissingnessDisplay:
         """
         X = as_table(X)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        missing = missing_cells(X, marks_of(missing_values))
+        missing = missing_cells(X, marks_of_columns(missing_values))
         return cls(missing, feature_names=names).plot(**params)
 
     def plot(self, *, ax: Any = None, colorbar: bool = True) -> MissingnessDisplay:

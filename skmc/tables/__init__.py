@@ -1,7 +1,7 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.cells import MISSING_WORDS
-from skmc.tables.date_formats import DateFormat
+from skmc.tables.date_formats import DateFormat, as_dates
 from skmc.tables.doubts import (
     doubtful_number,
     doubtful_word,
@@ -12,6 +12,7 @@ from skmc.tables.frames import (
     as_table,
     column_of,
     filled,
+    marks_of_columns,
     position_of,
     positions_of,
     raw_columns,
@@ -22,7 +23,7 @@ from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
 from skmc.tables.indicator import indicator_for, missing_cells, with_indicator
 from skmc.tables.levels import Categorical
 from skmc.tables.masked import MaskedToNaN
-from skmc.tables.raw_column import RawColumn, marks_of
+from skmc.tables.raw_column import RawColumn
 from skmc.tables.reading import (
     matrix_weights,
     read_table_weights,

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 DATES = (
     *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m"),
@@ -89,7 +90,7 @@ class DateFormat:
         -------
         str
         """
-        pattern = self.pattern
+        pattern = self.pattern.replace("%Y", f"{date.year:04}")  # also before 1000
         for code in () if self.padded else ("%d", "%m", "%H"):
             pattern = pattern.replace(code, str(int(date.strftime(code))))
         return date.strftime(pattern)
@@ -108,3 +109,22 @@ class DateFormat:
         """
         date = self.read(text)
         return date is not None and self.write(date) == text.strip()
+
+
+def as_dates(times: Sequence[Any]) -> list[Any]:
+    """Read texts as dates, if all times are texts in one format.
+
+    Parameters
+    ----------
+    times : sequence
+        Times of any type.
+
+    Returns
+    -------
+    list
+        Dates, or the times as they are.
+    """
+    times = list(times)
+    words = [time for time in times if isinstance(time, str)]
+    formats = DateFormat.of(words) if words and len(words) == len(times) else []
+    return [formats[0].read(word) for word in words] if len(formats) == 1 else times

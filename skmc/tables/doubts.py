@@ -13,12 +13,15 @@ from skmc.cells import Container, cure_of_marks, may_mark_missing
 from skmc.exceptions import ColumnsLeftWarning, DoubtfulCellsWarning, LongFormWarning
 from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
+from skmc.tables.raw_column import RawColumn
 from skmc.tables.table import Table
 
 MAX_LONG = 5  # columns of a table in long form
 REPEATS = 3  # mean number of rows of a unit or a time, in long form
 LEAST = 5  # units or times
 NAMES = str, int, dt.date
+LEAST_LEVELS = 4  # of a column in which one of them can be odd
+FAR = 10  # ranges of the other dates from a single date
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
 
@@ -116,6 +119,8 @@ def _doubts(X: Container, table: Table) -> dict[str, Any]:
         found = None
         if column is not None and column.kind == "numeric":
             found = doubtful_number(raw.floats.astype(float))
+        elif column is not None and column.kind == "date":
+            found = doubtful_date(raw, column.read(raw))
         elif k in table.left or (column is not None and column.kind == "categorical"):
             cells = zip(raw.values, raw.missing, strict=True)
             found = doubtful_word([None if gone else word for word, gone in cells])
@@ -157,7 +162,7 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     if len(sizes) and sizes.max() > DOUBTFUL_RATIO * usual:
         found = levels[np.abs(levels).argmax()]
         doubt = "is more than a million times as large as usual in this column"
-    elif len(levels) >= 4:
+    elif len(levels) >= LEAST_LEVELS:
         for end, others in ((0, levels[1:]), (-1, levels[:-1])):
             gap = np.abs(others - levels[end]).min()
             if counts[end] > 1 and gap > np.ptp(others):
@@ -170,6 +175,35 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     if found is None:
         return None
     return int(np.flatnonzero(values == found)[0]), f"{found:.10g} {doubt}"
+
+
+def doubtful_date(raw: RawColumn, counts: Floats) -> tuple[int, str] | None:
+    """Find a date that may mark missing cells, such as 9999-12-31.
+
+    It is ten times as far from all others as these are from each other, or repeated and
+    further.
+
+    Parameters
+    ----------
+    raw : RawColumn
+        Column of dates.
+    counts : ndarray of shape (n_rows,)
+        The dates as numbers, NaN where missing.
+
+    Returns
+    -------
+    tuple of int and str, or None
+        The first row that holds it, and a description of the doubt.
+    """
+    levels, often = np.unique(counts[~np.isnan(counts)], return_counts=True)
+    if len(levels) < LEAST_LEVELS:
+        return None
+    for end, others in ((0, levels[1:]), (-1, levels[:-1])):
+        gap = np.abs(others - levels[end]).min()
+        if gap > np.ptp(others) * (1 if often[end] > 1 else FAR):
+            row = int(np.flatnonzero(counts == levels[end])[0])
+            return row, f"{raw.values[row]} is very far from all other dates"
+    return None
 
 
 def doubtful_word(words: list) -> tuple[int, str] | None:

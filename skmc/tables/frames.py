@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from types import MappingProxyType
@@ -19,7 +20,11 @@ from skmc.base import check_names
 from skmc.cells import Container, as_frame, to_cells
 from skmc.compatibility import safe_indexing
 from skmc.tables.column_type import ColumnType
-from skmc.tables.raw_column import Marks, RawColumn, is_missing, to_list
+from skmc.tables.raw_column import Marks, RawColumn, is_missing, marks_of, to_list
+
+AnyMarks = Marks | Mapping[Any, Marks]  # of all columns, or by name or position
+WIDTH = re.compile(r"(u?)int(\d+)", re.IGNORECASE)  # of integers, in names of types
+EXACT = 2**53  # all smaller integers are floats
 
 
 def as_table(X: Container) -> Any:
@@ -71,7 +76,7 @@ def with_tables(tags: Tags) -> Tags:
 
 
 def raw_columns(
-    X: Any, marks: Marks = (), weights: np.ndarray | None = None
+    X: Any, marks: AnyMarks = (), weights: np.ndarray | None = None
 ) -> list[RawColumn]:
     """List the columns of a table.
 
@@ -79,8 +84,8 @@ def raw_columns(
     ----------
     X : DataFrame or ndarray
         The table.
-    marks : tuple, default=()
-        Values that mark missing cells.
+    marks : tuple, or mapping of column to tuple, default=()
+        Values that mark missing cells, in all columns or in those of the mapping.
     weights : ndarray of shape (n_rows, n_cols) or None, default=None
         Weight of each cell.
 
@@ -89,10 +94,32 @@ def raw_columns(
     list of RawColumn
     """
     every = itertools.repeat(None) if weights is None else weights.T
+    if isinstance(marks, Mapping):
+        given = {position_of(X, c, "missing_values"): own for c, own in marks.items()}
+        marks_of_column = [given.get(k, ()) for k in range(X.shape[1])]
+    else:
+        marks_of_column = [marks] * X.shape[1]
     return [
-        RawColumn(column_of(X, k), label(X, k), marks, own)
+        RawColumn(column_of(X, k), label(X, k), marks_of_column[k], own)
         for k, own in zip(range(X.shape[1]), every, strict=False)
     ]
+
+
+def marks_of_columns(missing_values: object) -> AnyMarks:
+    """List the values that mark missing cells, in all columns or in each.
+
+    Parameters
+    ----------
+    missing_values : object, iterable of objects, or mapping of column to these
+        Parameter of a completer of tables.
+
+    Returns
+    -------
+    tuple, or dict of column to tuple
+    """
+    if isinstance(missing_values, Mapping):
+        return {column: marks_of(own) for column, own in missing_values.items()}
+    return marks_of(missing_values)
 
 
 def column_of(X: Container, k: int) -> Any:
@@ -227,7 +254,7 @@ def filled(
         for k, values in new.items():
             X[missing[:, k], k] = values
         numbers = X.dtype.kind == "O" and set(kinds) == {"numeric"}
-        return X.astype(float) if numbers else X
+        return X.astype(float) if numbers and _are_floats(X.flat) else X
     made = {}
     for k, values in new.items():
         column, gone = column_of(X, k), missing[:, k]
@@ -324,12 +351,15 @@ def _like(
     polars = hasattr(dtype, "is_numeric")
     integers = dtype.is_integer() if polars else dtype.kind in "iu"
     if integers and all(v == int(v) for v in values if not is_missing(v)):
-        values = [None if is_missing(v) else int(v) for v in values]
+        low, high = _limits(str(dtype))
+        values = [
+            None if is_missing(v) else min(max(int(v), low), high) for v in values
+        ]
     elif integers:
         arrow = "pyarrow" in str(dtype)
         dtype = None if polars else "double[pyarrow]" if arrow else "Float64"
     if not polars and numeric and not isinstance(values[0], Decimal):
-        dtype = float if str(dtype) == "object" else dtype
+        dtype = float if str(dtype) == "object" and _are_floats(values) else dtype
     candidates = [dtype, None if in_fit is None else in_fit.dtype(cls)]
     untyped = str(column.dtype) == "object" and new.all()
     if untyped and in_fit is not None and in_fit.name != "object":
@@ -371,6 +401,19 @@ def _with_categories(dtype: Any, values: list[Any]) -> Any:
         [*dtype.categories, *(v for v in values if not is_missing(v))]
     )
     return type(dtype)(list(whole), dtype.ordered)
+
+
+def _limits(name: str) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type, by its name."""
+    found = WIDTH.search(name)
+    unsigned, bits = (found[1], int(found[2])) if found else ("", 64)
+    return (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _are_floats(values: Iterable[Any]) -> bool:
+    """Whether a conversion to floats changes no integer."""
+    large = (v for v in values if isinstance(v, int) and abs(v) > EXACT)
+    return all(float(v) == v for v in large)
 
 
 def _is_number(value: Any) -> bool:

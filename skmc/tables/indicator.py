@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from skmc.base import missing_indicator
-from skmc.tables.frames import raw_columns
-from skmc.tables.raw_column import Marks
+from skmc.tables.frames import AnyMarks, raw_columns
 
 
-def indicator_for(X: Any, marks: Marks = ()) -> Any:
+def indicator_for(X: Any, marks: AnyMarks = ()) -> Any:
     """Make an indicator of the columns in which cells are missing.
 
     Parameters
@@ -25,11 +24,12 @@ def indicator_for(X: Any, marks: Marks = ()) -> Any:
     -------
     sklearn.impute.MissingIndicator
     """
-    return missing_indicator(np.asarray(missing_cells(X, marks).any(0)))
+    names = getattr(X, "columns", ())
+    return missing_indicator(np.asarray(missing_cells(X, marks).any(0)), names)
 
 
 def with_indicator(
-    completed: Any, X: Any, indicator: Any, names: Any, marks: Marks = ()
+    completed: Any, X: Any, indicator: Any, names: Any, marks: AnyMarks = ()
 ) -> Any:
     """Append the columns of an indicator to a completed table.
 
@@ -60,7 +60,7 @@ def with_indicator(
     return completed.assign(**columns)
 
 
-def missing_cells(X: Any, marks: Marks = ()) -> np.ndarray:
+def missing_cells(X: Any, marks: AnyMarks = ()) -> np.ndarray:
     """Find the missing cells of a table.
 
     Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -190,18 +192,29 @@ def is_missing(value: object) -> bool:
 def marks_of(missing_values: object) -> Marks:
     """List the values that mark missing cells.
 
+    A number also marks texts that write it, and a text of a number marks the number:
+    which of them a cell is depends on the other cells of its column.
+
     Parameters
     ----------
-    missing_values : object, or list, tuple, set or array of objects
-        One value, or several.
+    missing_values : object, or iterable of objects
+        One value, or several. A text is one value.
 
     Returns
     -------
     tuple
     """
-    if isinstance(missing_values, (list, tuple, set, frozenset, np.ndarray)):
-        return tuple(missing_values)
-    return (missing_values,)
+    single = isinstance(missing_values, str) or not isinstance(missing_values, Iterable)
+    found = [missing_values] if single else [*cast(Iterable[object], missing_values)]
+    for mark in tuple(found):
+        if isinstance(mark, str):
+            with suppress(ValueError):
+                found.append(float(mark))
+        elif isinstance(mark, Real) and not _is_bool(mark) and not is_missing(mark):
+            number: Any = mark
+            whole = float(number).is_integer()
+            found.append(str(int(number)) if whole else repr(float(number)))
+    return tuple(found)
 
 
 def _holds(comparison: object) -> bool:

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from skmc.base import Estimator, read_row_weights, read_weights
 from skmc.cells import Container, Entries
-from skmc.tables.frames import as_table, raw_columns
-from skmc.tables.raw_column import marks_of
+from skmc.tables.frames import as_table, marks_of_columns, raw_columns
 from skmc.tables.table import Table
 
 # Parameters of completers that determine how a table is read.
@@ -67,7 +66,7 @@ def read_table_weights(
         cell_weight = X.weights
     if cell_weight is None:
         return None
-    raws = raw_columns(as_table(X), marks_of(missing_values))
+    raws = raw_columns(as_table(X), marks_of_columns(missing_values))
     observed = ~np.stack([raw.missing for raw in raws], 1)
     rows, cols = np.nonzero(observed)
     weights = np.zeros(observed.shape)
@@ -89,7 +88,7 @@ def weights_of_table_rows(X: Any, sample_weight: ArrayLike) -> np.ndarray:
     -------
     ndarray of shape (n_rows, n_columns)
     """
-    rows = read_row_weights(sample_weight, len(X))
+    rows = read_row_weights(sample_weight, X, len(X))
     return np.repeat(rows[:, None], X.shape[1], 1)
 
 

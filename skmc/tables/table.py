@@ -11,11 +11,10 @@ import numpy as np
 from skmc.cells import Container, Layout, LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.column_type import ColumnType
-from skmc.tables.frames import filled, raw_columns
+from skmc.tables.frames import AnyMarks, filled, marks_of_columns, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
 from skmc.tables.levels import Categorical
 from skmc.tables.numbers import Numeric
-from skmc.tables.raw_column import Marks, marks_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Table:
     left : dict of int to str
         Reasons why columns are not completed, by position; columns that the caller
         chose are not included.
-    marks : tuple, default=()
+    marks : tuple, or mapping of column to tuple, default=()
         Values that mark missing cells.
     limits : dict of int to tuple of float, default={}
         Bounds of columns of numbers that the caller has chosen, by position.
@@ -39,7 +38,7 @@ class Table:
 
     columns: list[Column | None]
     left: dict[int, str]
-    marks: Marks = ()
+    marks: AnyMarks = ()
     limits: dict[int, tuple[float, float]] = field(default_factory=dict)
     types: dict[int, ColumnType] = field(default_factory=dict)
 
@@ -75,7 +74,7 @@ class Table:
         ValueError
             Some columns cannot be completed.
         """
-        rules, marks = Rules.of(X, **choices), marks_of(missing_values)
+        rules, marks = Rules.of(X, **choices), marks_of_columns(missing_values)
         found: list[Any] = []
         left, problems = {}, []
         raws = raw_columns(X, marks, weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from skmc import patterns
 from skmc.base import HIDDEN_TO_SCORE
+from skmc.cells import in_order_of
 from skmc.tables.frames import as_table
 from skmc.tables.source import Source
 from skmc.tables.table import Table
@@ -39,7 +40,7 @@ def errors(source: Source, y: Any, complete: Complete) -> np.ndarray:
         hidden = patterns.per_row(truth, HIDDEN_TO_SCORE, random_state=0)
         problem = "no row with two observed cells, one of which to hide; pass the truth"
     else:
-        y = as_table(y)
+        y = as_table(in_order_of(y, source.X, "y"))
         if y.shape != source.X.shape:
             raise ValueError(f"y has shape {y.shape}, X has {source.X.shape}.")
         truth, _ = table.read(y)

@@ -139,8 +139,8 @@ def pool(
     dof : float > 0 or None, default=None
         Degrees of freedom that the analysis has if no cell is missing: for a
         regression, the number of rows minus that of coefficients, with the intercept.
-        None stands for infinitely many, which makes the intervals of small tables too
-        narrow.
+        None and infinity stand for a large table, which makes the intervals of small
+        tables too narrow.
     names : sequence or None, default=None
         Names of the estimates in `Pooled.summary`. None takes the index of the first of
         them if it is a pandas Series.
@@ -197,7 +197,7 @@ def pool(
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(total > 0, between / total, 0.0)
         found = (k - 1) / np.square(share)
-        if dof is not None:
+        if dof is not None and np.isfinite(dof):
             observed = (dof + 1) / (dof + 3) * dof * (1 - share)
             found = 1 / (1 / found + 1 / observed)
     return Pooled(Q.mean(0)[()], np.sqrt(total)[()], found[()], share[()], names)

@@ -320,6 +320,11 @@ class FactorizationCompleter(
             return given
         if given.read is None:
             raise ValueError("alpha needs cells in memory; pass Entries.")
+        if not (given.data.values > 0).any() and not (given.data.values < 0).any():
+            raise ValueError(
+                "X has no positive count; with alpha, a cell of 0 says as little as a "
+                "missing one. Set alpha=None for ratings."
+            )
         data = preferences(given.data, self.alpha)
         statistics = given.statistics.of_preferences(
             data.rows.numpy(), data.cols.numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
@@ -13,8 +13,8 @@ from skmc.base import warn_user
 from skmc.cells import cure_of_marks
 from skmc.patterns import gap_lengths
 from skmc.tables import (
-    DateFormat,
     RawColumn,
+    as_dates,
     filled,
     position_of,
     raw_columns,
@@ -68,6 +68,7 @@ class TimeTable:
         time: str | int | None,
         unit: str | int | None,
         series: list[Series] | None = None,
+        units: Collection[Any] = (),
     ) -> TimeTable:
         """Read a table.
 
@@ -84,6 +85,8 @@ class TimeTable:
         series : list of (unit, int) or None, default=None
             Series of the fit. None finds those of numbers, and warns of others and of
             those without an observed cell.
+        units : collection, default=()
+            Units of the fit, some of which may have no series.
 
         Returns
         -------
@@ -98,14 +101,14 @@ class TimeTable:
         if not len(X):
             raise ValueError("X has no rows (0 sample(s)).")
         raws = raw_columns(X)
-        rows, owner = _units(X, raws, unit, series)
+        rows, owner = _units(X, raws, unit, None if series is None else units)
         levels = getattr(getattr(X, "index", None), "names", ())
         at = None if time is None or time in levels else position_of(X, time, "time")
         name, times = f"time={time!r}", None
         if at is not None:
             times = _times(raws[at])
         elif time is not None:
-            times = _dates(X.index.get_level_values(time).to_list())
+            times = as_dates(X.index.get_level_values(time).to_list())
         elif hasattr(X, "index") and hasattr(X.index, "to_list"):
             name, times = "The index", _index(X.index, unit)
             if times is None and getattr(X.columns.dtype, "kind", "O") == "M":
@@ -165,6 +168,41 @@ class TimeTable:
         if self.ticks is None:
             return np.arange(len(self.cells))
         return grid.positions(self.ticks)
+
+    def cells_at(self, other: TimeTable) -> np.ndarray:
+        """The cells of this table at the times of another one.
+
+        Parameters
+        ----------
+        other : TimeTable
+            Table of the same series, whose rows may have another order.
+
+        Returns
+        -------
+        ndarray of shape (n_times, n_series)
+
+        Raises
+        ------
+        ValueError
+            The times are others.
+        """
+        ours, theirs = self.ticks, other.ticks
+        if ours is None or theirs is None:
+            if len(self.cells) != len(other.cells):
+                raise ValueError(
+                    f"y has {len(self.cells)} times, X has {len(other.cells)}; pass "
+                    "the truth of all rows of X."
+                )
+            return self.cells
+        order = np.argsort(ours, kind="stable")
+        place = np.searchsorted(ours, theirs, sorter=order).clip(max=len(ours) - 1)
+        absent = ours[order[place]] != theirs
+        if absent.any():
+            raise ValueError(
+                f"y has no row for the time {theirs[absent.argmax()]} of X; pass the "
+                "truth of all rows of X."
+            )
+        return self.cells[order[place]]
 
     def gap_lengths(self) -> np.ndarray:
         """Number of consecutive missing rows of the series around each missing cell.
@@ -231,9 +269,15 @@ class TimeTable:
 
 
 def _units(
-    X: Any, raws: list[RawColumn], unit: str | int | None, series: list[Series] | None
+    X: Any,
+    raws: list[RawColumn],
+    unit: str | int | None,
+    known: Collection[Any] | None,
 ) -> tuple[dict[Any, np.ndarray], int | None]:
-    """Rows of each unit, by the first ones, and the column of the units."""
+    """Rows of each unit, by the first ones, and the column of the units.
+
+    ``known`` are the units of the fit; None in a fit.
+    """
     if unit is None:
         return {None: np.arange(len(X))}, None
     if unit in getattr(getattr(X, "index", None), "names", ()):
@@ -242,7 +286,6 @@ def _units(
         owner = position_of(X, unit, "unit")
         values = raws[owner].values
     rows: dict[Any, list[int]] = {}
-    known = None if series is None else {of for of, _ in series}
     for row, of in enumerate(values):
         if of is None or of != of:
             raise ValueError(
@@ -308,7 +351,7 @@ def _numbers(
 
 def _has_dates(raw: RawColumn) -> bool:
     """Whether all cells of a column are dates, or texts in one format of dates."""
-    times = [] if raw.missing.any() else _dates(raw.values)
+    times = [] if raw.missing.any() else as_dates(raw.values)
     return bool(times) and all(hasattr(time, "isoformat") for time in times)
 
 
@@ -343,7 +386,7 @@ def _observed(
 
 def _times(raw: RawColumn) -> list[Any]:
     """The times in a column; texts are read as dates."""
-    found = _dates(raw.values)
+    found = as_dates(raw.values)
     if any(isinstance(time, str) for time in found):
         raise ValueError(
             f"The times in {raw.label} are not dates in one format, or day and month "
@@ -364,7 +407,7 @@ def _index(index: Any, unit: str | int | None) -> list[Any] | None:
     # Rows of several units that are only numbered do not have their numbers as times.
     whole = getattr(index.dtype, "kind", "O") in "iu"
     whole = whole and (of_units or (unit is None and index.is_unique))
-    times = _dates(index.to_list())
+    times = as_dates(index.to_list())
     dates = any(hasattr(time, "isoformat") for time in times)
     return times if dates or whole else None
 
@@ -382,14 +425,6 @@ def _of_levels(index: Any) -> str:
         f"The index has the levels {names}, but rows must be times; {named}give each "
         f"series a column first, such as X[column].unstack({unstacked})."
     )
-
-
-def _dates(times: Sequence[Any]) -> list[Any]:
-    """Read texts as dates, if they have one format."""
-    times = list(times)
-    words = [time for time in times if isinstance(time, str)]
-    formats = DateFormat.of(words) if len(words) == len(times) else []
-    return [formats[0].read(word) for word in words] if len(formats) == 1 else times
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ def _takes_series(method: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(self: SeriesCompleter, X: Any, *args: Any, **given: Any) -> Any:
         if not hasattr(X, "to_frame") or hasattr(X, "columns"):
             return method(self, X, *args, **given)
+        if "y" in given or args:  # the truth is another Series
+            y, *others = args or (given.pop("y"),)
+            args = (y.to_frame(X.name) if hasattr(y, "to_frame") else y, *others)
         found = method(self, X.to_frame(), *args, **given)
         if isinstance(found, tuple):
             return tuple(_as_series(part, X) for part in found)
@@ -217,6 +220,7 @@ class SeriesCompleter(Estimator):
     weights_: dict[str, np.ndarray] = field(init=False)
     error_: float = field(init=False)
     _fitted: FittedSeries = field(init=False)
+    _units: list[Any] = field(init=False)
 
     @_takes_series
     @with_callbacks
@@ -247,9 +251,10 @@ class SeriesCompleter(Estimator):
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
         table = TimeTable.read(X, self.time, self.unit)
+        indicator = indicator_for(X) if self.add_indicator else None
         with FitTasks(self, X, y, None) as tasks:
             self._fitted = self._fit_table(table, tasks)
-        self.indicator_ = indicator_for(X) if self.add_indicator else None
+        self.indicator_, self._units = indicator, [*table.rows]
         self.periods_ = self._fitted.periods
         self.error_, self.weights_ = self._fitted.error, self._fitted.weights
         return self
@@ -275,7 +280,7 @@ class SeriesCompleter(Estimator):
         if not self.add_indicator:
             return completed
         names = super().get_feature_names_out()
-        return with_indicator(completed, table.X, self.indicator_, names)
+        return with_indicator(completed, table.X, self._indicator_of_fit(), names)
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -377,7 +382,7 @@ class SeriesCompleter(Estimator):
             hidden[order] = moved_gaps(missing, ~missing, n_hidden, rng)
             table = replace(table, cells=np.where(hidden, np.nan, truth))
         else:
-            truth = self._read(y).cells
+            truth = self._read(y).cells_at(table)
             hidden = np.isnan(table.cells) & ~np.isnan(truth)
         if not hidden.any():
             raise ValueError("There is no cell to compare.")
@@ -426,7 +431,8 @@ class SeriesCompleter(Estimator):
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return TimeTable.read(X, self.time, self.unit, self._fitted.series)
+        parts = self._fitted.series, self._units
+        return TimeTable.read(X, self.time, self.unit, *parts)
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
