@@ -9,6 +9,7 @@ from skmc.base.bounds import (
 )
 from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
 from skmc.base.estimator import (
+    CHOICES,
     FOR_AUTHORS,
     CompleterTags,
     Estimator,
@@ -46,6 +47,7 @@ from skmc.base.fitted import (
     ScaledRows,
     missing_indicator,
 )
+from skmc.base.inner import BOUNDS_AND_MARKS, refuse_parameters
 from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
 from skmc.base.reading import (

@@ -73,6 +73,11 @@ else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 
+# Parameters of completers that determine how a table is read.
+CHOICES = (
+    *("categorical", "ordinal", "passthrough", "min_frequency", "like_observed"),
+    *("min_value", "max_value", "missing_values"),
+)
 # Attributes that the summary or scikit-learn shows in another form.
 SHOWN = ("n_features_in_", "n_iter_", "status_")
 
@@ -281,6 +286,15 @@ class Estimator(
                 "set such cells to NaN."
             )
         super()._validate_params()
+
+    def _choices(self, X: Any) -> dict[str, Any]:
+        """Parameters by which the columns of a table ``X`` are read, see `Rules`."""
+        own = self.get_params(deep=False)
+        return {name: own[name] for name in CHOICES if name in own}
+
+    def _reader(self) -> Estimator | None:
+        """The estimator, itself or inside, whose parameters name kinds of columns."""
+        return self if hasattr(self, "categorical") else None
 
     def _indicator_of_fit(self) -> Any:
         """The indicator whose columns ``add_indicator`` appends."""

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
-from skmc.base import Estimator
+from skmc.base import Estimator, read_row_weights, refuse_parameters
 from skmc.cells import Container, in_order_of
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.mixed import MixedCompleter
-from skmc.tables import as_table, positions_of, raw_columns, with_tables
+from skmc.new_rows import RowIndex
+from skmc.tables import (
+    as_table,
+    column_of,
+    marks_of_columns,
+    position_of,
+    positions_of,
+    raw_columns,
+    with_tables,
+)
 
 Columns = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 
 
-def _keys(cells: np.ndarray) -> list[bytes]:
-    return [row.tobytes() for row in np.where(np.isnan(cells), np.nan, cells)]
+# Parameters of the completer that name columns, or have a value for each.
+SINGLE = {"time", "unit"}
+SELECTING = {"categorical", "passthrough", "by"}
+OF_CELLS = {"missing_values", "ordinal"}  # values of all columns, unless by column
+OF_COLUMNS = {"min_value", "max_value", "lower_limit", "upper_limit", *OF_CELLS}
+OF_GROUPS = {"add_indicator": "use sklearn.impute.MissingIndicator beside it"}
 
 
 def _variance_ratio(
@@ -64,7 +82,8 @@ class GroupedCompleter(Estimator):
     ----------
     completer : completer or None, default=None
         Completer of the table with the means, which is cloned. None is
-        ``MixedCompleter()``.
+        ``MixedCompleter()``. Its parameters that concern columns, such as
+        ``min_value``, refer to those of ``X``.
     by : str, int, or columns as in `sklearn.compose.ColumnTransformer`
         Column of the groups, or columns that name them together. They are returned
         unchanged.
@@ -126,7 +145,13 @@ class GroupedCompleter(Estimator):
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Container, y: object = None) -> GroupedCompleter:
+    def fit(
+        self,
+        X: Container,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> GroupedCompleter:
         """Fit the completer to the table and the means of its groups.
 
         Parameters
@@ -135,6 +160,9 @@ class GroupedCompleter(Estimator):
             NaN, None and pandas' NA mark missing cells.
         y : Ignored
             Ignored; present for pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, >= 0, in the means and in the completer. One that takes
+            weights of cells alone gets the weight of the row for each of its cells.
 
         Returns
         -------
@@ -142,12 +170,20 @@ class GroupedCompleter(Estimator):
 
         Raises
         ------
+        TypeError
+            There is a ``sample_weight``, and the completer takes no weights.
         ValueError
-            ``by`` names no column, or all columns; the completer has ``add_indicator``.
+            ``by`` names no column, or all columns; the completer has ``add_indicator``,
+            or names columns that do not exist.
         """
         table: Any = as_table(X)
         validate_data(self, table, skip_check_array=True)
-        keys, raws, groups = self._keys(table), raw_columns(table), self._groups(table)
+        weights = None
+        if sample_weight is not None:
+            weights = read_row_weights(sample_weight, table, len(table))
+        refuse_parameters(self._inner, "GroupedCompleter", OF_GROUPS)
+        keys, groups = self._keys(table), self._groups(table)
+        raws = raw_columns(table, self._marks)
         if len(keys) == len(raws):
             raise ValueError(
                 f"X has {len(keys)} feature(s), all of which by={self.by!r} names, so "
@@ -158,19 +194,15 @@ class GroupedCompleter(Estimator):
             for k, raw in enumerate(raws)
             if k not in keys and raw.numeric and not raw.missing.all()
         ]
-        means = _GroupMeans.of(self._cells(table), groups)
+        means = _GroupMeans.of(self._cells(table), groups, weights)
         differ = zip(self._columns, np.isfinite(means.ratio), strict=True)
         self._columns = [k for k, differs in differ if differs]
-        self._means = _GroupMeans.of(self._cells(table), groups)
-        completer: Any = self.completer
-        if completer is None:
-            completer = MixedCompleter()
-        if getattr(completer, "add_indicator", False):
-            raise ValueError(
-                f"add_indicator of {type(completer).__name__} would append columns for "
-                "the means, too; use sklearn.impute.MissingIndicator beside it."
-            )
-        self.completer_ = clone(completer).fit(self._extended(table))
+        self._means = _GroupMeans.of(self._cells(table), groups, weights)
+        completer = self._made_for(table)
+        extended, known = self._extended(table), {}
+        if weights is not None:
+            known = _weights_of(completer, weights, extended)
+        self.completer_ = completer.fit(extended, **known)
         return self
 
     def transform(self, X: Container) -> Any:
@@ -255,7 +287,7 @@ class GroupedCompleter(Estimator):
         return [None if lost else name for name, lost in zip(names, gone, strict=True)]
 
     def _cells(self, X: Any) -> np.ndarray:
-        raws = raw_columns(X)
+        raws = raw_columns(X, self._marks)
         found = np.empty((len(X), len(self._columns)))
         for place, k in enumerate(self._columns):
             found[:, place] = raws[k].floats
@@ -268,55 +300,139 @@ class GroupedCompleter(Estimator):
         """The table without the columns of groups, and with the means."""
         return self._joined(X, self._around(X))
 
+    @property
+    def _inner(self) -> Any:
+        return MixedCompleter() if self.completer is None else self.completer
+
+    @property
+    def _marks(self) -> Any:
+        """Values that mark missing cells, for the completer and for the means."""
+        return marks_of_columns(getattr(self._inner, "missing_values", np.nan))
+
+    def _made_for(self, X: Any) -> Any:
+        """The completer, whose parameters refer to the columns of ``X``.
+
+        It gets a table without the columns of groups and with the means, which have
+        neither bounds nor marks of missing cells.
+        """
+        completer, n_cols = clone(self._inner), X.shape[1]
+        rest = [k for k in range(n_cols) if k not in self._keys(X)]
+        place = {k: position for position, k in enumerate(rest)}
+        own = completer.get_params(deep=False)
+        changed: dict[str, Any] = {}
+        for name in sorted(SELECTING & own.keys()):
+            chosen = positions_of(X, own[name], name)
+            changed[name] = [place[k] for k in chosen if k in place]
+        for name in sorted(SINGLE & own.keys()):
+            if isinstance(k := own[name], int):
+                changed[name] = place[position_of(X, k, name)]
+        for name in sorted(OF_COLUMNS & own.keys()):
+            given = own[name]
+            by_column = {}
+            if isinstance(given, Mapping):
+                by_column = {position_of(X, c, name): v for c, v in given.items()}
+            elif given is None or isinstance(given, str) or name in OF_CELLS:
+                continue
+            elif np.ndim(given) == 2:  # a limit of each cell
+                none = np.full((len(X), len(self._columns)), np.nan)
+                changed[name] = np.hstack([np.asarray(given, float)[:, rest], none])
+                continue
+            elif np.ndim(given) == 1 and len(given) != n_cols:
+                raise ValueError(
+                    f"{name} has shape {np.shape(given)}, but X has {n_cols} columns; "
+                    "give one number, one for each column, or a dict by name."
+                )
+            else:
+                by_column = dict(enumerate(np.broadcast_to(given, n_cols).tolist()))
+            changed[name] = {place[k]: v for k, v in by_column.items() if k in place}
+        return completer.set_params(**changed)
+
+    def _choices(self, X: Any) -> dict[str, Any]:
+        """Those of the completer; the columns of groups are not completed."""
+        found: dict[str, Any] = self._inner._choices(X)
+        left = positions_of(X, found.get("passthrough"), "passthrough")
+        return found | {"passthrough": sorted({*self._keys(X), *left})}
+
+    def _reader(self) -> Estimator | None:
+        if self.completer is None:
+            self.completer = MixedCompleter()
+        return self.completer._reader()
+
     def _joined(self, X: Any, means: np.ndarray) -> Any:
         keys = self._keys(X)
         if not hasattr(X, "columns"):
             rest = np.delete(X, keys, 1)
             kind = rest.dtype if rest.dtype.kind == "f" else means.dtype
             return np.column_stack([rest, means.astype(kind)])
+        kept = [k for k in range(X.shape[1]) if k not in keys]
+        columns = dict(zip(self._names_of_means(X), means.T, strict=True))
+        if hasattr(X, "iloc"):
+            added = type(X)(columns, index=X.index)
+            return X.iloc[:, kept].join(added) if columns else X.iloc[:, kept]
+        rest = X.select([X.columns[k] for k in kept])
+        return rest.hstack(type(X)(columns)) if columns else rest
+
+    def _names_of_means(self, X: Any) -> list[Any]:
+        """New names of the columns of means, of the type of the other names."""
         names = list(X.columns)
-        kept = [name for k, name in enumerate(names) if k not in keys]
+        if not all(isinstance(name, str) for name in names):
+            numbers = [name for name in names if isinstance(name, (int, np.integer))]
+            first = max([-1, *map(int, numbers)]) + 1
+            return [*range(first, first + len(self._columns))]
         added = [f"mean of {names[k]}" for k in self._columns]
         while set(added) & set(names):
             added = [f"{name} in the group" for name in added]
-        columns = dict(zip(added, means.T, strict=True))
-        if hasattr(X, "iloc"):
-            return X[kept].assign(**columns)
-        return X.select(kept).hstack(type(X)(columns))
+        return added
 
     def _restored(self, X: Any, completed: Any) -> Any:
         """The completed columns, and those of groups, in the order of the table."""
         keys = self._keys(X)
+        rest = [k for k in range(X.shape[1]) if k not in keys]
+        known = getattr(self.completer_, "feature_names_in_", None)
+        if known is None:
+            known = [f"x{k}" for k in range(len(rest) + len(self._columns))]
+        place = {name: k for k, name in enumerate(known)}
+        names = self.completer_.get_feature_names_out()
+        own = [place[name] for name in names]
+        columns = {
+            rest[k]: column_of(completed, position)
+            for position, k in enumerate(own)
+            if k < len(rest)
+        }
+        raws = raw_columns(X)
+        numbers = all(raws[k].numeric for k in keys)
         if not hasattr(X, "columns"):
-            rest = [k for k in range(X.shape[1]) if k not in keys]
-            names = self.completer_.get_feature_names_out()  # "x0", "x1", ...
-            own = [int(name[1:]) for name in names][: -len(self._columns) or None]
-            raws = raw_columns(X)
-            columns = {rest[k]: completed[:, place] for place, k in enumerate(own)}
             for k in keys:
                 columns[k] = raws[k].floats if raws[k].numeric else raws[k].values
-            numbers = all(raws[k].numeric for k in keys)
-            result = np.empty(
-                (len(X), len(columns)), completed.dtype if numbers else object
-            )
-            for place, k in enumerate(sorted(columns)):
-                result[:, place] = columns[k]
+            dtype = completed.dtype if numbers else object
+            result = np.empty((len(X), len(columns)), dtype)
+            for position, k in enumerate(sorted(columns)):
+                result[:, position] = columns[k]
             return result
-        names = list(X.columns)
-        if not hasattr(completed, "columns"):
-            own = list(self.completer_.get_feature_names_out())
-            if hasattr(X, "iloc"):
-                completed = type(X)(completed, index=X.index, columns=own)
-            else:
-                completed = type(X)(completed, schema=own)
-        groups = [names[k] for k in keys]
-        kept = [n for n in names if n in groups or n in completed.columns]
+        kept = sorted({*columns, *keys})
         if hasattr(X, "iloc"):
-            return completed.assign(**{n: X[n] for n in groups})[kept]
-        return completed.hstack(X.select(groups)).select(kept)
+            result = X.iloc[:, kept].copy()
+            for position, k in enumerate(kept):
+                if k in columns:
+                    result.isetitem(position, columns[k])
+            return result
+        own_columns = {X.columns[k]: columns.get(k, column_of(X, k)) for k in kept}
+        return type(X)(own_columns)
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
+
+
+def _weights_of(completer: Any, weights: np.ndarray, X: Any) -> dict[str, np.ndarray]:
+    """The argument of ``fit`` by which a completer takes weights of rows."""
+    if has_fit_parameter(completer, "sample_weight"):
+        return {"sample_weight": weights}
+    if has_fit_parameter(completer, "cell_weight"):
+        return {"cell_weight": np.repeat(weights[:, None], X.shape[1], 1)}
+    raise TypeError(
+        f"{type(completer).__name__} takes no weights; leave sample_weight out, or use "
+        "GaussianCompleter, TreesCompleter or another completer of weighted rows."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,55 +445,70 @@ class _GroupMeans:
 
     Parameters
     ----------
-    sums, counts : dict of group to ndarray of shape (n_columns,)
-        Sums of the deviations from ``mean``, and numbers of observed cells.
+    names : list of group
+        The groups.
+    sums, counts : ndarray of shape (n_groups, n_columns)
+        Sums of the deviations from ``mean``, and numbers of observed cells, weighted.
     mean, ratio : ndarray of shape (n_columns,)
         Means of all rows, and variances within groups over those between them.
-    rows : set of (group, bytes)
-        Rows of the fit, whose own cells do not count in their means.
+    rows : RowIndex
+        Group and cells of the rows of the fit, whose own cells do not count in their
+        means.
+    weights : ndarray of shape (n_rows,)
+        Weights of these rows.
     """
 
-    sums: dict[Hashable, np.ndarray]
-    counts: dict[Hashable, np.ndarray]
+    names: list[Hashable]
+    sums: np.ndarray
+    counts: np.ndarray
     mean: np.ndarray
     ratio: np.ndarray
-    rows: set[tuple[Hashable, bytes]]
+    rows: RowIndex
+    weights: np.ndarray
 
     @classmethod
-    def of(cls, cells: np.ndarray, groups: list[Hashable]) -> _GroupMeans:
+    def of(
+        cls,
+        cells: np.ndarray,
+        groups: list[Hashable],
+        weights: np.ndarray | None = None,
+    ) -> _GroupMeans:
         """Find the means of cells, (n_rows, n_columns), NaN where missing."""
-        seen = ~np.isnan(cells)
-        mean = np.where(seen, cells, 0).sum(0) / seen.sum(0)
-        away = np.where(seen, cells - mean, 0.0)
+        if weights is None:
+            weights = np.ones(len(cells))
+        share = np.where(np.isnan(cells), 0.0, weights[:, None])
+        total = share.sum(0)
+        mean = (share * np.nan_to_num(cells)).sum(0) / np.where(total > 0, total, 1)
+        away = np.where(share > 0, cells - mean, 0.0)
         names = list(dict.fromkeys(g for g in groups if g is not None))
-        number = {name: k for k, name in enumerate(names)}
-        own = np.array([number.get(g, -1) for g in groups])
+        own = _numbers_of(names, groups)
         known, shape = own >= 0, (len(names), cells.shape[1])
         sums, counts, squares = (np.zeros(shape) for _ in range(3))
-        np.add.at(sums, own[known], away[known])
-        np.add.at(counts, own[known], seen[known])
-        np.add.at(squares, own[known], np.square(away[known]))
+        np.add.at(sums, own[known], (share * away)[known])
+        np.add.at(counts, own[known], share[known])
+        np.add.at(squares, own[known], (share * np.square(away))[known])
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = _variance_ratio(sums, counts, squares)
-        return cls(
-            dict(zip(names, sums, strict=True)),
-            dict(zip(names, counts, strict=True)),
-            mean,
-            ratio,
-            set(zip(groups, _keys(cells), strict=True)),
-        )
+        index = RowIndex(np.column_stack([own, cells]))
+        return cls(names, sums, counts, mean, ratio, index, weights)
 
     def around(self, cells: np.ndarray, groups: list[Hashable]) -> np.ndarray:
         """The means of the other rows of the group of each row, (n_rows, n_columns).
 
         Rows of an unknown group, and of none, have the means of all rows.
         """
-        none = np.zeros(len(self.mean))
-        sums = np.array([self.sums.get(g, none) for g in groups])
-        counts = np.array([self.counts.get(g, none) for g in groups])
-        keys = zip(groups, _keys(cells), strict=True)
-        fitted = np.array([key in self.rows for key in keys])[:, None]
-        own = fitted & ~np.isnan(cells)
-        sums = sums - np.where(own, cells - self.mean, 0)
+        group = _numbers_of(self.names, groups)
+        none = np.zeros((1, len(self.mean)))  # at position -1
+        sums, counts = (np.vstack([x, none])[group] for x in (self.sums, self.counts))
+        position = self.rows.find(np.column_stack([group, cells]))
+        weights = np.where(position < 0, 0.0, self.weights[position])[:, None]
+        own = np.where(np.isnan(cells), 0.0, weights)
+        sums = sums - own * np.nan_to_num(cells - self.mean)
         total = np.maximum(counts - own, 0) + self.ratio
         return self.mean + sums / np.where(total > 0, total, 1)
+
+
+def _numbers_of(names: list[Hashable], groups: list[Hashable]) -> np.ndarray:
+    """Positions of groups among names; -1 for others."""
+    number = {name: k for k, name in enumerate(names)}
+    return np.array([number.get(group, -1) for group in groups], int)

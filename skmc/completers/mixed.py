@@ -21,7 +21,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skmc.base import BaseCompleter, Estimator, Explanation, Limits, row_names
+from skmc.base import (
+    BOUNDS_AND_MARKS,
+    BaseCompleter,
+    Estimator,
+    Explanation,
+    Limits,
+    refuse_parameters,
+    row_names,
+)
 from skmc.cells import Calibration, Container, TableMatrix
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers.auto import AutoCompleter
@@ -49,6 +57,16 @@ Columns = Values | str | int | slice | Callable[[Any], Any]
 WRITING = 2  # times of writing and of looking up rows, relative to that of reading
 KINDS = ("numeric", "ordinal", "categorical", "date")
 PARTS = 5  # of the cells of categories
+# Parameters of the completer, which would concern the matrix and not the table.
+OF_TABLES = {
+    **dict.fromkeys(BOUNDS_AND_MARKS, "pass it to MixedCompleter"),
+    "keep_empty_features": "pass it to MixedCompleter",
+    **dict.fromkeys(
+        ("lower_limit", "upper_limit"), "use the completer alone, for numbers"
+    ),
+    "keep_observed": "tables keep their observed cells, so leave it out",
+    "like_observed": "MixedCompleter has it, by default True",
+}
 ENOUGH = 100  # held-out cells of each category, for which no further fit is made
 
 
@@ -123,11 +141,12 @@ default=None
         decimals have at most as many digits as those of the column, values are within
         the column's observed range, and ordered levels are levels that occur.
     min_value, max_value : float, array-like of shape (n_features,), dict of column to \
-float, or None, default=None
+float or date, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
         replace the end of the observed range, and the other end, too, if that
         contradicts them. NaN and columns that a dict does not list have none. Draws are
-        from the distribution between the bounds.
+        from the distribution between the bounds. Those of columns of dates are dates,
+        durations or texts in the format of the column.
     missing_values : float, str, date, duration, sequence of these, or dict of column \
 to these, default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
@@ -294,15 +313,7 @@ to these, default=numpy.nan
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
-        for name in ("min_value", "max_value", "lower_limit", "upper_limit"):
-            if getattr(completer, name, None) is not None:
-                remedy = f"pass {name} to MixedCompleter"
-                if name.endswith("limit"):
-                    remedy = f"use {type(completer).__name__} alone, for numbers"
-                raise ValueError(
-                    f"{name} of {type(completer).__name__} would bound the columns of "
-                    f"the matrix that represents X; {remedy}."
-                )
+        refuse_parameters(completer, "MixedCompleter", OF_TABLES)
         completer = for_matrix(completer, table)
         own = completer.get_params(deep=False)
         for name in ("max_time", "n_jobs", "random_state"):

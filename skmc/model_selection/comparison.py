@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from skmc.base import BaseCompleter
+from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection.drawn import (
@@ -217,9 +217,11 @@ def _cells(
     """Observed cells of a matrix or table, and the table."""
     if isinstance(X, Entries):
         return X, None
-    reader = next((c for c in named.values() if hasattr(c, "categorical")), None)
-    if reader is not None:
-        source = source_of(X, reader)
+    readers = [c for c in named.values() if isinstance(c, Estimator) and c._reader()]
+    if readers:
+        # Columns that one of them leaves unchanged, such as groups, are not compared.
+        sources = [source_of(X, reader) for reader in readers]
+        source = min(sources, key=lambda found: len(found.table.used))
         if not source.table.only_numbers:
             if not set(metrics) <= {"nmae", "crps"}:
                 raise ValueError(

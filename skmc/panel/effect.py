@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from skmc.base import BaseCompleter, warn_user
+from skmc.base import BOUNDS_AND_MARKS, BaseCompleter, refuse_parameters, warn_user
 from skmc.cells import Container, Entries, to_cells
 from skmc.completers import SoftImputeCompleter
 from skmc.linalg import Seed
@@ -27,6 +27,11 @@ from skmc.tables import as_dates
 
 # Outcomes without treatment, of cells and of the hidden ones among them.
 Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# Parameters of the completer, whose model predicts what is left of the outcomes.
+OF_PANELS = {
+    **dict.fromkeys((*BOUNDS_AND_MARKS, "like_observed"), "leave it out"),
+    "missing_values": "set such outcomes to NaN",
+}
 N_DRAWS = 200
 EARLIER = 3  # the placebo in time takes the last third of the shortest history
 
@@ -118,8 +123,9 @@ def effect(
         increase; a long table lacks a column, has a unit twice at a time, or times that
         are texts but no dates; ``level`` or ``n_placebos`` is out of range; ``weights``
         has another value, a completer beside it, no never-treated unit, or a unit that
-        is treated before the third time; a covariate has another shape, is missing at an observed outcome, or is a
-        sum of effects of units and times and of the covariates before it.
+        is treated before the third time; a covariate has another shape, is missing at
+        an observed outcome, or is a sum of effects of units and times and of the
+        covariates before it.
     TypeError
         ``completer`` or ``n_placebos`` is another object.
 
@@ -188,6 +194,7 @@ def effect(
     else:
         if completer is None:
             completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
+        refuse_parameters(completer, "panel.effect", OF_PANELS)
         fitted, whole = _complete(completer, cells, T)
         if hasattr(fitted, "sample"):
             hidden = np.where(T, np.nan, cells)

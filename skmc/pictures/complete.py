@@ -14,12 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skmc import completers
-from skmc.base import BaseCompleter
+from skmc.base import BaseCompleter, refuse_parameters
 from skmc.completers import NonlocalCompleter, title_of
 from skmc.pictures.blocks import SIDE, blocks, crop, observed
 from skmc.pictures.shapes import as_matrix, as_picture, on_host
 from skmc.pictures.ways import Way, choose_way
 
+# Parameters of the completer, which would concern its matrices.
+OF_PICTURES = {
+    "missing_values": "pass mask=picture == value",
+    "add_indicator": "leave it out",
+    "keep_observed": "pictures keep their observed pixels, so leave it out",
+    "keep_empty_features": "leave it out",
+    **dict.fromkeys(("min_value", "max_value"), "clip the completed picture"),
+    **dict.fromkeys(("lower_limit", "upper_limit"), "leave it out"),
+}
 # Measured peaks of `NonlocalCompleter`, with 1 and 3 channels at 256 x 256 and 512 x
 # 512, half of the pixels missing.
 BYTES, BYTES_PER_PIXEL, BYTES_PER_CELL = 64 * 2**20, 660, 520
@@ -218,4 +227,5 @@ def _prepared(
         chosen = NonlocalCompleter(random_state=0)
     elif isinstance(completer, str):
         chosen = getattr(completers, title_of(completer))()
+    refuse_parameters(chosen, "pictures.complete", OF_PICTURES)
     return cells, np.isnan(cells), choose_way(chosen, cells)

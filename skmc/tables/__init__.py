@@ -9,6 +9,7 @@ from skmc.tables.doubts import (
 )
 from skmc.tables.explained import explained_in_table
 from skmc.tables.frames import (
+    AnyMarks,
     as_table,
     column_of,
     filled,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -49,6 +49,8 @@ class Dates(Numeric):
         Time zone: a name of `zoneinfo`, or a number of seconds.
     text : DateFormat or None
         Format of dates in text; None if the values are not text.
+    ends : pair of float
+        Bounds of the counts; NaN where there is none.
     """
 
     kind: ClassVar[str | None] = "date"
@@ -56,10 +58,15 @@ class Dates(Numeric):
     form: str = "date"
     zone: str | None = None
     text: DateFormat | None = None
+    ends: tuple[float, float] = (np.nan, np.nan)
 
     @classmethod
     def describe(
-        cls, raw: RawColumn, like: Callable[[np.ndarray], LikeObserved | None]
+        cls,
+        raw: RawColumn,
+        like: Callable[..., LikeObserved | None],
+        low: Any = None,
+        high: Any = None,
     ) -> Dates | None:
         """Describe a column of dates.
 
@@ -69,7 +76,9 @@ class Dates(Numeric):
             Column with observed cells.
         like : callable
             Function that measures the counts of units, ndarray of shape (n_observed,
-            1).
+            1), between two bounds.
+        low, high : date, datetime, timedelta, str or None, default=None
+            Bounds of the completions.
 
         Returns
         -------
@@ -80,11 +89,14 @@ class Dates(Numeric):
         ------
         NotDates
             The dates are ambiguous, or have several time zones.
+        ValueError
+            A bound is not a date as those of the column.
         """
+        ends = {"low": low, "high": high}
         if raw.times is not None:
             fine = raw.times[~raw.missing]
             native = "timedelta" if fine.dtype.kind == "m" else "datetime"
-            return cls._counting(raw, like, fine, form=native)
+            return cls._counting(raw, like, fine, ends, form=native)
         seen, text = raw.seen, None
         if all(isinstance(value, str) for value in seen):
             formats = DateFormat.of(seen)
@@ -101,22 +113,37 @@ class Dates(Numeric):
         if len(zones) > 1:
             raise NotDates("its times have several time zones")
         fields = {"form": form, "zone": zones.pop(), "text": text}
-        return cls._counting(raw, like, _fine(seen, form), **fields)
+        return cls._counting(raw, like, _fine(seen, form), ends, **fields)
 
     @classmethod
     def _counting(
         cls,
         raw: RawColumn,
-        like: Callable[[np.ndarray], LikeObserved | None],
+        like: Callable[..., LikeObserved | None],
         fine: np.ndarray,
+        bounds: Mapping[str, Any],
         **fields: Any,
     ) -> Dates:
         """Describe observed cells in microseconds."""
         units = DURATION_UNITS if fine.dtype.kind == "m" else DATE_UNITS
         unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
         counts = _counted(fine, unit).astype(float)
-        weights = raw.seen_weights
-        return cls.of(counts, like(counts[:, None]), weights, unit=unit, **fields)
+        ends = []
+        for name, bound in bounds.items():
+            end = _bound(raw, bound, fields["form"], fields.get("text"))
+            if end is not None:
+                count = float(_counted(end, unit)[0])
+                inside = (_counted(end, unit, back=True) == end).all() or name == "high"
+                ends.append(count if inside else count + 1)
+            else:
+                ends.append(np.nan)
+        if ends[0] > ends[1]:
+            raise ValueError(
+                f"min_value={bounds['low']!r} of {raw.label} is after "
+                f"max_value={bounds['high']!r}; exchange or correct them."
+            )
+        fields |= {"unit": unit, "ends": (ends[0], ends[1])}
+        return cls.of(counts, like(counts[:, None], *ends), raw.seen_weights, **fields)
 
     def read(self, raw: RawColumn) -> Floats:
         kind = "m" if self.form == "timedelta" else "M"
@@ -154,6 +181,30 @@ class Dates(Numeric):
             zone = _tzinfo(self.zone)
             found = [value.replace(tzinfo=zone) for value in found]
         return found if self.text is None else [self.text.write(v) for v in found]
+
+
+def _bound(
+    raw: RawColumn, bound: Any, form: str, text: DateFormat | None
+) -> np.ndarray | None:
+    """A bound in microseconds, (1,)."""
+    if bound is None:
+        return None
+    value = bound
+    if isinstance(bound, str):
+        formats = [text] if text else DateFormat.of([bound])
+        value = formats[0].read(bound) if formats and formats[0] else None
+    elif isinstance(bound, (np.datetime64, np.timedelta64)):
+        value = bound.astype(f"{bound.dtype.kind}8[us]").item()
+    duration = isinstance(value, dt.timedelta)
+    if value is None or duration != (form == "timedelta"):
+        kind = "durations" if form == "timedelta" else "dates"
+        raise ValueError(
+            f"min_value or max_value of {raw.label} is {bound!r}, but the column has "
+            f"{kind}; give one of them, such as {raw.seen[0]!r}."
+        )
+    if not duration and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day)
+    return _fine([value], "timedelta" if duration else "datetime")
 
 
 def _form(value: object) -> str | None:

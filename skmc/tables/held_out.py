@@ -73,10 +73,10 @@ def _part(completer: Any, source: Source, numbers: np.ndarray) -> Any:
     kinds, left = source.table.kinds, source.table.left
     if hasattr(completer, "add_indicator"):
         completer.set_params(add_indicator=False)
-    if hasattr(completer, "categorical"):
+    if reader := completer._reader() if isinstance(completer, Estimator) else None:
         categorical = [k for k, kind in enumerate(kinds) if kind == "categorical"]
         chosen = [k for k, kind in enumerate(kinds) if not (kind or k in left)]
-        completer.set_params(
+        reader.set_params(
             categorical=categorical, passthrough=chosen, keep_empty_features=True
         )
     hidden = np.isnan(numbers) & np.array([kind is not None for kind in kinds])

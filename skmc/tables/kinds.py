@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import combinations
 from numbers import Real
@@ -25,6 +26,7 @@ from skmc.tables.raw_column import RawColumn
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
+DATES = str, dt.date, dt.timedelta, np.datetime64, np.timedelta64  # and texts of them
 NO_CELL = "no observed cell"
 # Names, positions, a mask, a slice, or a function of the table that selects columns.
 Columns = Sequence[str | int | bool] | str | int | slice | Callable[[Any], Any]
@@ -58,6 +60,9 @@ class Rules:
         Bounds of numbers, which replace the observed range; NaN where there is none.
     bounded : collection of int
         Positions of the columns whose bounds were given by name.
+    between : mapping of int to pair
+        Bounds of columns that are dates, durations or texts of them, by position; None
+        where there is none.
     min_frequency : float
         Smallest share of the rows in which a category occurs.
     like_observed : bool
@@ -70,6 +75,7 @@ class Rules:
     low: np.ndarray
     high: np.ndarray
     bounded: Collection[int] = ()
+    between: Mapping[int, tuple[Any, Any]] = field(default_factory=dict)
     min_frequency: float = 0.01
     like_observed: bool = True
 
@@ -83,7 +89,7 @@ class Rules:
         passthrough: Columns | None = None,
         min_value: Any = None,
         max_value: Any = None,
-        **others: Any,
+        **options: Any,
     ) -> Rules:
         """Make rules from the parameters of a completer.
 
@@ -93,7 +99,7 @@ class Rules:
             Table to complete.
         categorical, ordinal, passthrough, min_value, max_value : object
             Parameters of `skmc.MixedCompleter`.
-        **others : object
+        **options : object
             Parameters ``min_frequency`` and ``like_observed``.
 
         Returns
@@ -107,7 +113,9 @@ class Rules:
             contradict each other.
         """
         names = getattr(X, "columns", ())
-        low, high = bounds_of(min_value, max_value, names, X.shape[1])
+        lower, numbers = _dates_among(X, min_value, "min_value")
+        upper, others = _dates_among(X, max_value, "max_value")
+        low, high = bounds_of(numbers, others, names, X.shape[1])
         ordinal = ordinal or {}
         named = {
             "categorical": categorical,
@@ -138,7 +146,8 @@ class Rules:
                 if isinstance(given, Mapping)
                 for column in given
             },
-            **others,
+            between={k: (lower.get(k), upper.get(k)) for k in {*lower, *upper}},
+            **options,
         )
 
     def column(self, raw: RawColumn, k: int) -> tuple[Column | None, str]:
@@ -185,12 +194,48 @@ class Rules:
         if raw.numeric:
             return self._numeric(raw, k), ""
         try:
-            dates = Dates.describe(raw, self._like)
+            dates = Dates.describe(raw, self._like, *self.between.get(k, (None, None)))
         except NotDates as problem:
             return None, str(problem)
         if dates is not None:
             return dates, ""
         return self._words(raw)
+
+    def wrong_bound(self, raw: RawColumn, k: int, kind: str | None) -> str | None:
+        """Say that a bound does not suit the kind of a column that it names.
+
+        Parameters
+        ----------
+        raw : RawColumn
+            The column.
+        k : int
+            Position of the column.
+        kind : str or None
+            Its kind; None if it is empty.
+
+        Returns
+        -------
+        str or None
+            None if the column has no such bound.
+        """
+        dated = k in self.between
+        number = k in self.bounded and not np.isnan([self.low[k], self.high[k]]).all()
+        if kind == "date" and number:
+            return (
+                f"min_value or max_value names {raw.label}, which has no numbers but "
+                f"is date; give a date, such as {raw.seen[0]!r}"
+            )
+        if kind != "date" and dated:
+            return (
+                f"min_value or max_value of {raw.label} is a date or text, but the "
+                f"column is {kind or 'empty'}; leave it out"
+            )
+        if kind not in ("numeric", "date", None) and number:
+            return (
+                f"min_value or max_value names {raw.label}, which has no numbers but "
+                f"is {kind}; leave it out"
+            )
+        return None
 
     def _ordinal(self, raw: RawColumn, levels: Sequence[Any]) -> Ordinal:
         levels = tuple(level for level in levels if not raw.is_mark(level))
@@ -273,6 +318,24 @@ class Rules:
     def _categories(self, raw: RawColumn, chosen: set[Any]) -> Categorical:
         levels = sorted_levels(raw.dtype, chosen)
         return Categorical.of(codes(raw.seen, levels), levels, raw.seen_weights)
+
+
+def _dates_among(X: Any, given: Any, parameter: str) -> tuple[dict[int, Any], Any]:
+    """Bounds of columns of dates, by position, and the others."""
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif several or str(getattr(given, "dtype", "")) == "object":
+        pairs = list(enumerate(given))
+    else:
+        return {}, given
+    dates = {
+        position_of(X, column, parameter): end
+        for column, end in pairs
+        if isinstance(end, DATES)
+    }
+    rest: Any = {c: None if isinstance(end, DATES) else end for c, end in pairs}
+    return dates, rest if isinstance(given, Mapping) else [*rest.values()]
 
 
 def _odd(seen: list[Any]) -> list[Any]:

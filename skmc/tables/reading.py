@@ -7,21 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skmc.base import Estimator, read_row_weights, read_weights
+from skmc.base import CHOICES, Estimator, read_row_weights, read_weights
 from skmc.cells import Container, Entries
 from skmc.tables.frames import as_table, marks_of_columns, raw_columns
 from skmc.tables.table import Table
 
-# Parameters of completers that determine how a table is read.
-CHOICES = (
-    *("categorical", "ordinal", "passthrough", "min_frequency", "like_observed"),
-    *("min_value", "max_value", "missing_values"),
-)
 
-
-def table_for(
-    completer: Estimator | None, X: Container, weights: np.ndarray | None = None
-) -> Table:
+def table_for(completer: Any, X: Container, weights: np.ndarray | None = None) -> Table:
     """Describe a table as a completer reads it.
 
     Parameters
@@ -37,8 +29,11 @@ def table_for(
     -------
     Table
     """
-    given = {} if completer is None else completer.get_params(deep=False)
-    choices = {name: given[name] for name in CHOICES if name in given}
+    if isinstance(completer, Estimator):
+        choices = completer._choices(X)
+    else:  # another imputer
+        given = {} if completer is None else completer.get_params(deep=False)
+        choices = {name: given[name] for name in CHOICES if name in given}
     choices["like_observed"] = choices.get("like_observed") is not False
     return Table.of(X, weights=weights, **choices)
 

@@ -11,6 +11,7 @@ import numpy as np
 from skmc.cells import Container, Layout, LikeObserved
 from skmc.tables.column import Column
 from skmc.tables.column_type import ColumnType
+from skmc.tables.dates import Dates
 from skmc.tables.frames import AnyMarks, filled, marks_of_columns, raw_columns
 from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
 from skmc.tables.levels import Categorical
@@ -31,7 +32,7 @@ class Table:
     marks : tuple, or mapping of column to tuple, default=()
         Values that mark missing cells.
     limits : dict of int to tuple of float, default={}
-        Bounds of columns of numbers that the caller has chosen, by position.
+        Bounds of columns of numbers and dates that the caller has chosen, by position.
     types : dict of int to ColumnType, default={}
         Types of the columns of a data frame, by position.
     """
@@ -85,11 +86,8 @@ class Table:
                 problems.append(str(problem))
                 continue
             found.append(column)
-            if k in rules.bounded and column and column.kind not in ("numeric", None):
-                problems.append(
-                    f"min_value or max_value names {raw.label}, which has no numbers "
-                    f"but is {column.kind}; leave it out"
-                )
+            if column and (problem := rules.wrong_bound(raw, k, column.kind)):
+                problems.append(problem)
             if reason:
                 left[k] = reason
         if problems:
@@ -101,6 +99,7 @@ class Table:
             ]
         ends = zip(rules.low.tolist(), rules.high.tolist(), strict=True)
         limits = {k: own for k, own in enumerate(ends) if _is_numeric(found[k])}
+        limits |= {k: c.ends for k, c in enumerate(found) if isinstance(c, Dates)}
         types = {}
         if hasattr(X, "columns"):
             types = {k: ColumnType.of(raw.dtype) for k, raw in enumerate(raws)}

@@ -14,8 +14,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import Estimator, read_matrix
-from skmc.cells import Container, Entries
+from skmc.base import (
+    Estimator,
+    TakesBounds,
+    bounds_of,
+    read_matrix,
+    refuse_parameters,
+)
+from skmc.cells import Container, Entries, LikeObserved
 from skmc.compatibility import (
     CallbackSupportMixin,
     HasMethods,
@@ -25,7 +31,7 @@ from skmc.compatibility import (
     page_of_class,
     with_callbacks,
 )
-from skmc.linalg import Seed, seed_of
+from skmc.linalg import Seed, seed_of, truncated_normal
 from skmc.loop import FitTasks
 from skmc.model_selection import (
     PATTERNS,
@@ -39,6 +45,14 @@ from skmc.patterns import parts_like_missing
 from skmc.tables import Source, as_table, completed_by, source_of
 
 LIKE_MISSING = "like_missing"
+SEED = "random_state"
+REDRAWS = 10  # of cells outside of their bounds
+# Parameters of the completer that would not change the draws.
+OF_DRAWS = {
+    "add_indicator": "use sklearn.impute.MissingIndicator beside it",
+    "keep_observed": "draws keep the observed cells, so leave it out",
+    "keep_empty_features": "draws have all columns, so leave it out",
+}
 MAX_PARTS = 10  # each draw leaves out one of them
 INFLATIONS = 1, 2, 4, 8  # tried factors of the variance between draws
 PRIOR = 10  # number of cells that the noise of all columns counts as
@@ -151,6 +165,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
+        refuse_parameters(self.completer, "MultipleCompletion", OF_DRAWS)
         source, measured = None, np.array(True)
         if not hasattr(self.completer, "predict_entries"):
             validate_data(self, as_table(X), skip_check_array=True)
@@ -166,8 +181,8 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         seeds = rng.randint(2**31 - 1, size=self.n_draws)
         draws = [clone(self.completer) for _ in seeds]
         for draw, seed in zip(draws, seeds, strict=True):
-            seeded = {"random_state", "completer__random_state"} & {*draw.get_params()}
-            draw.set_params(**dict.fromkeys(seeded, int(seed)))
+            names = [n for n in draw.get_params() if n.split("__")[-1] == SEED]
+            draw.set_params(**dict.fromkeys(names, int(seed)))
         parts = [np.where(out, np.nan, cells) for out in left_out]
         found = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
@@ -180,6 +195,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
                     found.append(values)
                     tasks.done("draw")
         self._source, self.cells_, self.draws_ = source, cells, np.stack(found)
+        self._like = None if source else self._like_of(cells)
         self.mean_ = np.where(measured, self.draws_.mean(0), np.nan)
         self.std_ = np.where(measured, self.draws_.std(0, ddof=1), np.nan)
         self._calibrate(left_out & ~np.isnan(self.draws_), measured)
@@ -271,6 +287,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         low = np.where(missing, self.mean_ - half, self.cells_)
         high = np.where(missing, self.mean_ + half, self.cells_)
         if self._source is None:
+            if self._like is not None:
+                low, high = (
+                    np.where(missing, self._like.apply(end), self.cells_)
+                    for end in (low, high)
+                )
             return low, high
         low, high = (self._source.completed(b, only_measured=True) for b in (low, high))
         return low, high
@@ -303,14 +324,51 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         rng = check_random_state(random_state)
         order = [rng.permutation(len(self.draws_)) for _ in range(n_samples)]
         chosen = np.concatenate(order)[:n_samples]
-        missing = np.isnan(self.cells_)
-        noise = np.stack([self._errors.draw(missing, rng) for _ in chosen])
-        found = self.draws_[chosen]
+        missing, low, high = np.isnan(self.cells_), *self._bounds
+        mean = self.draws_[chosen]
         # A mean of categories is NaN; their draws stay.
-        found += np.nan_to_num((np.sqrt(self._inflation) - 1) * (found - self.mean_))
-        found += np.nan_to_num(self.noise_) * noise
-        found = np.where(missing, found, self.cells_)
-        return found if self._source is None else [*map(self._source.completed, found)]
+        mean += np.nan_to_num((np.sqrt(self._inflation) - 1) * (mean - self.mean_))
+        found, std = mean.copy(), np.nan_to_num(self.noise_)
+        drawn = np.broadcast_to(missing, mean.shape)
+        for _ in range(REDRAWS):
+            noise = np.stack([self._errors.draw(cells, rng) for cells in drawn])
+            found = np.where(drawn, mean + std * noise, found)
+            drawn = missing & ((found < low) | (found > high))
+            if not drawn.any():
+                break
+        _, _, col = place = np.nonzero(drawn)
+        found[place] = truncated_normal(mean[place], std[col], low[col], high[col], rng)
+        if self._source is not None:
+            found = np.where(missing, found, self.cells_)
+            return [*map(self._source.completed, found)]
+        if self._like is not None:
+            found = np.stack([self._like.apply(draw) for draw in found])
+        return np.where(missing, found, self.cells_)
+
+    def _like_of(self, cells: np.ndarray) -> LikeObserved | None:
+        """Restrictions of the values of a matrix, those of its completer."""
+        if not isinstance(self.completer, TakesBounds):
+            return None
+        names = getattr(self, "feature_names_in_", ())
+        ends = self.completer.min_value, self.completer.max_value
+        low, high = bounds_of(*ends, names, cells.shape[1])
+        if getattr(self.completer, "like_observed", False):
+            return LikeObserved.of(cells, low, high)
+        return LikeObserved.within(low, high)
+
+    @property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the draws of each column, (n_cols,)."""
+        if self._source is None:
+            n_cols = self.cells_.shape[1]
+            none = LikeObserved.within(*np.full((2, n_cols), np.nan))
+            like = self._like or none
+            return like.low, like.high
+        limits = self._source.table.limits
+        ends = [limits.get(k, (np.nan, np.nan)) for k in range(self.cells_.shape[1])]
+        low, high = np.array(ends, float).reshape(-1, 2).T
+        like = LikeObserved.within(low, high)
+        return like.low, like.high
 
 
 def _drawn(draw: Any, part: np.ndarray, source: Source | None) -> np.ndarray:

@@ -14,7 +14,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 import skmc.completers
-from skmc.base import TakesGraphs
+from skmc.base import BOUNDS_AND_MARKS, TakesGraphs, refuse_parameters
 from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest
 from skmc.completers._stacked import (
@@ -32,6 +32,12 @@ from skmc.completers._stacked import (
 )
 from skmc.completers._trees import ExtraTrees
 from skmc.linalg import Seed, resolve_device, seed_of
+
+# Parameters of candidates, which would concern standardized cells.
+OF_STACK = {
+    **dict.fromkeys((*BOUNDS_AND_MARKS, "like_observed"), "pass it to AutoCompleter"),
+    **dict.fromkeys(("lower_limit", "upper_limit"), "use the completer alone"),
+}
 
 
 def plan(n_rows: int, n_cols: int, n_observed: int) -> Sequence[Sequence[str]]:
@@ -223,6 +229,8 @@ def selected(
     and without.
     """
     if isinstance(wanted, Mapping):
+        for estimator in wanted.values():
+            refuse_parameters(estimator, "AutoCompleter", OF_STACK)
         groups = [[Candidate(*item) for item in wanted.items()]]
     else:
         place = str(resolve_device(device))

@@ -13,6 +13,7 @@ from skmc.base import warn_user
 from skmc.cells import cure_of_marks
 from skmc.patterns import gap_lengths
 from skmc.tables import (
+    AnyMarks,
     RawColumn,
     as_dates,
     filled,
@@ -69,6 +70,7 @@ class TimeTable:
         unit: str | int | None,
         series: list[Series] | None = None,
         units: Collection[Any] = (),
+        marks: AnyMarks = (),
     ) -> TimeTable:
         """Read a table.
 
@@ -87,6 +89,8 @@ class TimeTable:
             those without an observed cell.
         units : collection, default=()
             Units of the fit, some of which may have no series.
+        marks : tuple, or mapping of column to tuple, default=()
+            Values that mark missing cells.
 
         Returns
         -------
@@ -100,7 +104,7 @@ class TimeTable:
         """
         if not len(X):
             raise ValueError("X has no rows (0 sample(s)).")
-        raws = raw_columns(X)
+        raws = raw_columns(X, marks)
         rows, owner = _units(X, raws, unit, None if series is None else units)
         levels = getattr(getattr(X, "index", None), "names", ())
         at = None if time is None or time in levels else position_of(X, time, "time")

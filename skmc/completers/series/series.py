@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -14,8 +14,15 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator
-from skmc.cells import Container, Observed, Scaling
+from skmc.base import (
+    BOUNDS_AND_MARKS,
+    BaseCompleter,
+    Estimator,
+    Limits,
+    bounds_of,
+    refuse_parameters,
+)
+from skmc.cells import Container, LikeObserved, Observed, Scaling
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers._units import standardized, undone
 from skmc.completers.gaussian import GaussianCompleter
@@ -29,8 +36,26 @@ from skmc.metrics import nmae
 from skmc.parameters import Count, Seed
 from skmc.patterns import moved_gaps
 from skmc.stacking import Spread
-from skmc.tables import as_table, indicator_for, with_indicator, with_tables
+from skmc.tables import (
+    as_table,
+    indicator_for,
+    marks_of_columns,
+    position_of,
+    with_indicator,
+    with_tables,
+)
 
+# Parameters of the completer, which would concern matrices of standardized cells.
+OF_SERIES = {
+    **dict.fromkeys((*BOUNDS_AND_MARKS, "like_observed"), "pass it to SeriesCompleter"),
+    **dict.fromkeys(
+        ("lower_limit", "upper_limit"), "replace the cells beyond it, or leave it out"
+    ),
+    **dict.fromkeys(
+        ("keep_observed", "keep_empty_features"),
+        "series keep their observed cells and stay empty without one, so leave it out",
+    ),
+}
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
 
 
@@ -115,6 +140,19 @@ class SeriesCompleter(Estimator):
         deviation. None leaves them, and minimizes the squared error in their unit.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells.
+    min_value, max_value : float, array-like of shape (n_features,), dict of column to \
+float, or None, default=None
+        Bounds of completed cells and of intervals. None, NaN and columns that a dict
+        does not list have none. Try 0 for loads and sales.
+    like_observed : bool, default=False
+        Whether completed cells resemble the observed ones: integers are whole, decimals
+        have at most as many digits as those of the column, and values are within the
+        column's observed range, unless ``min_value`` and ``max_value`` replace its
+        ends.
+    missing_values : float, str, sequence of these, or dict of column to these, \
+default=numpy.nan
+        Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
+        -999, in all columns or in those of a dict.
     add_indicator : bool, default=False
         Whether to append the columns of `sklearn.impute.MissingIndicator`: which cells
         were missing, for each column with a missing cell in `fit`.
@@ -214,6 +252,10 @@ class SeriesCompleter(Estimator):
     causal: bool = False
     scaling: Literal["auto", "columns"] | None = "auto"
     random_state: Seed = None
+    min_value: Limits = None
+    max_value: Limits = None
+    like_observed: bool = False
+    missing_values: float | str | Periods | Mapping[Any, Any] = np.nan
     add_indicator: bool = False
 
     periods_: list[int] = field(init=False)
@@ -221,6 +263,7 @@ class SeriesCompleter(Estimator):
     error_: float = field(init=False)
     _fitted: FittedSeries = field(init=False)
     _units: list[Any] = field(init=False)
+    _like: LikeObserved | None = field(init=False)
 
     @_takes_series
     @with_callbacks
@@ -250,11 +293,17 @@ class SeriesCompleter(Estimator):
         """
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
-        table = TimeTable.read(X, self.time, self.unit)
-        indicator = indicator_for(X) if self.add_indicator else None
+        refuse_parameters(
+            self.completer or GaussianCompleter(), "SeriesCompleter", OF_SERIES
+        )
+        marks = marks_of_columns(self.missing_values)
+        table = TimeTable.read(X, self.time, self.unit, marks=marks)
+        like = self._like_of(table)
+        indicator = indicator_for(X, marks) if self.add_indicator else None
         with FitTasks(self, X, y, None) as tasks:
             self._fitted = self._fit_table(table, tasks)
         self.indicator_, self._units = indicator, [*table.rows]
+        self._like = like
         self.periods_ = self._fitted.periods
         self.error_, self.weights_ = self._fitted.error, self._fitted.weights
         return self
@@ -280,7 +329,10 @@ class SeriesCompleter(Estimator):
         if not self.add_indicator:
             return completed
         names = super().get_feature_names_out()
-        return with_indicator(completed, table.X, self._indicator_of_fit(), names)
+        marks = marks_of_columns(self.missing_values)
+        return with_indicator(
+            completed, table.X, self._indicator_of_fit(), names, marks
+        )
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -345,7 +397,8 @@ class SeriesCompleter(Estimator):
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         table, values, std, spread = self._predict(X)
         half = std * spread.quantile(level)
-        return table.completed(values - half), table.completed(values + half)
+        low, high = (self._admitted(end) for end in (values - half, values + half))
+        return table.completed(low), table.completed(high)
 
     @_takes_series
     def score(self, X: Container, y: Any = None) -> float:
@@ -386,7 +439,7 @@ class SeriesCompleter(Estimator):
             hidden = np.isnan(table.cells) & ~np.isnan(truth)
         if not hidden.any():
             raise ValueError("There is no cell to compare.")
-        values = self._fitted.predict(table)[0]
+        values = self._admitted(self._fitted.predict(table)[0])
         scaling = self._fitted.scaling
         M = standardized(truth, scaling)
         return -nmae(standardized(values, scaling), M, hidden)
@@ -422,6 +475,7 @@ class SeriesCompleter(Estimator):
         """The table, and values, deviations and errors; NaN in long gaps."""
         table = self._read(X)
         values, std, spread = self._fitted.predict(table)
+        values = self._admitted(values)
         if self.max_gap is not None:
             long = table.gap_lengths() > self.max_gap
             values, std = (np.where(long, np.nan, found) for found in (values, std))
@@ -431,8 +485,48 @@ class SeriesCompleter(Estimator):
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        parts = self._fitted.series, self._units
+        parts = self._fitted.series, self._units, marks_of_columns(self.missing_values)
         return TimeTable.read(X, self.time, self.unit, *parts)
+
+    def _like_of(self, table: TimeTable) -> LikeObserved | None:
+        """Restrictions of the values of each series; None if there are none."""
+        names, columns = getattr(table.X, "columns", ()), [k for _, k in table.series]
+        ends = self.min_value, self.max_value
+        low, high = bounds_of(*ends, names, table.X.shape[1])
+        for name, given in zip(("min_value", "max_value"), ends, strict=True):
+            for column in given if isinstance(given, Mapping) else ():
+                if position_of(table.X, column, name) not in columns:
+                    raise ValueError(
+                        f"{name} names column {column!r}, which is not a series of "
+                        "numbers with an observed cell; leave it out."
+                    )
+        if not self.like_observed:
+            low, high = low[columns], high[columns]
+            if np.isnan([low, high]).all():
+                return None
+            return LikeObserved.within(low, high)
+        own = {
+            k: LikeObserved.of(
+                table.cells[:, np.equal(columns, k)].reshape(-1, 1), low[k], high[k]
+            )
+            for k in set(columns)
+        }
+        parts = [own[k] for k in columns]
+        return LikeObserved(
+            np.concatenate([part.decimals for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+        )
+
+    def _admitted(self, values: np.ndarray) -> np.ndarray:
+        """The nearest values that the series may have."""
+        return values if self._like is None else self._like.apply(values)
+
+    def _choices(self, X: Any) -> dict[str, Any]:
+        keys = [column for column in (self.time, self.unit) if column is not None]
+        levels = getattr(getattr(X, "index", None), "names", ())
+        own = {"passthrough": [column for column in keys if column not in levels]}
+        return {"like_observed": self.like_observed} | super()._choices(X) | own
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
