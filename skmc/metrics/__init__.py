@@ -21,6 +21,7 @@ from skmc.metrics.errors import (
 )
 from skmc.metrics.ranking import (
     RANKING,
+    Ranking,
     auc,
     map_at_k,
     ndcg_at_k,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +12,122 @@ from skmc.cells import Container
 from skmc.metrics.errors import read
 
 
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The gains of the ranked cells of each row.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n_rows, n_cols)
+        Gains of the ranked cells of each row, best prediction first; then NaN.
+    ties : int ndarray of shape (n_rows, n_cols)
+        Number of the group of equal predictions to which a cell belongs.
+    best : ndarray of shape (n_rows, n_cols)
+        Gains in the best order.
+    """
+
+    gains: np.ndarray
+    ties: np.ndarray
+    best: np.ndarray
+
+    @classmethod
+    def of(cls, gains: np.ndarray, values: np.ndarray) -> Ranking:
+        """Find the cells with equal predictions.
+
+        Parameters
+        ----------
+        gains : ndarray of shape (n_rows, n_cols)
+            Gains as in this class.
+        values : ndarray of shape (n_rows, n_cols)
+            Predictions of these cells.
+
+        Returns
+        -------
+        Ranking
+        """
+        starts = np.ones(gains.shape, bool)
+        starts[:, 1:] = (values[:, 1:] != values[:, :-1]) | np.isnan(gains[:, 1:])
+        ties = starts.ravel().cumsum().reshape(gains.shape) - 1
+        return cls(gains, ties, -np.sort(-gains, axis=1))
+
+    def joined(self, other: Ranking) -> Ranking:
+        """Append the rows of another ranking.
+
+        Parameters
+        ----------
+        other : Ranking
+            Ranking of as many columns.
+
+        Returns
+        -------
+        Ranking
+        """
+        ties = other.ties + self.ties.max(initial=-1) + 1
+        return Ranking(
+            np.vstack([self.gains, other.gains]),
+            np.vstack([self.ties, ties]),
+            np.vstack([self.best, other.best]),
+        )
+
+    def expected(self, x: np.ndarray) -> np.ndarray:
+        """Means of a number over the cells of equal predictions.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_rows, n_cols)
+            Number of each ranked cell.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+            Expectations at each rank, if equal predictions are in random order.
+        """
+        found: np.ndarray = self.total(x) / self.total(np.ones(x.shape))
+        return found
+
+    @property
+    def first_ranks(self) -> np.ndarray:
+        """For each rank, from 1, the first one with the same prediction."""
+        rank = np.arange(1, self.ties.shape[1] + 1)
+        starts = np.diff(self.ties, axis=1, prepend=-1) > 0
+        starts[:, 0] = True
+        return np.maximum.accumulate(np.where(starts, rank, 0), axis=1)
+
+    def before(self, x: np.ndarray) -> np.ndarray:
+        """Sums of a number over the cells of larger predictions.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_rows, n_cols)
+            Number of each ranked cell.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        sums = np.cumsum(x, axis=1) - x
+        found: np.ndarray = np.take_along_axis(sums, self.first_ranks - 1, 1)
+        return found
+
+    def total(self, x: np.ndarray) -> np.ndarray:
+        """Sums of a number over the cells of equal predictions.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_rows, n_cols)
+            Number of each ranked cell.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        sums = np.bincount(self.ties.ravel(), x.ravel())
+        return sums[self.ties]
+
+
 def ranked_gains(
     X: Container, M: Container, cells: ArrayLike | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Ranking:
     """Sort the gains of each row by its predictions.
 
     Parameters
@@ -27,11 +141,7 @@ def ranked_gains(
 
     Returns
     -------
-    gains : ndarray of shape (n_rows, n_cols)
-        Gains of the ranked cells of each row, best prediction first; then NaN.
-        Cells with equal predictions are ranked in the order of their columns.
-    totals : ndarray of shape (n_rows, n_cols)
-        Gains in the best order.
+    Ranking
     """
     X, M, cells = read(X, M, cells)
     M = np.where(np.isnan(M), 0.0, M)
@@ -41,7 +151,8 @@ def ranked_gains(
         raise ValueError("M has a negative gain; gains must be at least 0.")
     order = np.argsort(np.where(cells, -X, np.inf), axis=1, kind="stable")
     M = np.where(cells, M, np.nan)
-    return np.take_along_axis(M, order, 1), -np.sort(-M, axis=1)
+    gains, values = (np.take_along_axis(x, order, 1) for x in (M, X))
+    return Ranking.of(gains, values)
 
 
 def _over_rows(values: np.ndarray, best: np.ndarray) -> float:
@@ -57,31 +168,37 @@ def _checked(k: int) -> int:
     return int(k)
 
 
-def _ndcg(gains: np.ndarray, best: np.ndarray, k: int) -> float:
-    k = min(_checked(k), gains.shape[1])
+def _ndcg(ranking: Ranking, k: int) -> float:
+    k = min(_checked(k), ranking.gains.shape[1])
     discount = 1 / np.log2(np.arange(k) + 2)
-    found, ideal = (np.nan_to_num(g[:, :k]) @ discount for g in (gains, best))
-    return _over_rows(found / np.where(ideal > 0, ideal, 1), best)
+    gains = ranking.expected(np.nan_to_num(ranking.gains))
+    found, ideal = gains[:, :k] @ discount, np.nan_to_num(ranking.best)[:, :k] @ discount
+    return _over_rows(found / np.where(ideal > 0, ideal, 1), ranking.best)
 
 
-def _recall(gains: np.ndarray, best: np.ndarray, k: int) -> float:
-    hits = (gains[:, : _checked(k)] > 0).sum(1)
-    return _over_rows(hits / np.maximum((best > 0).sum(1), 1), best)
+def _recall(ranking: Ranking, k: int) -> float:
+    hits = ranking.expected(ranking.gains > 0)[:, : _checked(k)].sum(1)
+    return _over_rows(hits / np.maximum((ranking.best > 0).sum(1), 1), ranking.best)
 
 
-def _map(gains: np.ndarray, best: np.ndarray, k: int) -> float:
-    hits = gains[:, : _checked(k)] > 0
-    precision = hits.cumsum(1) / np.arange(1, hits.shape[1] + 1)
-    most = np.minimum((best > 0).sum(1), k)
-    return _over_rows((precision * hits).sum(1) / np.maximum(most, 1), best)
+def _map(ranking: Ranking, k: int) -> float:
+    hits = ranking.gains > 0
+    n, n_hits = ranking.total(np.ones(hits.shape)), ranking.total(hits)
+    rank = np.arange(1, hits.shape[1] + 1)
+    # Expected hits at this rank and at the earlier ones, if it is one.
+    others = (rank - ranking.first_ranks) * (n_hits - 1) / np.maximum(n - 1, 1)
+    precision = (1 + ranking.before(hits) + others) / rank
+    found = (precision * n_hits / n)[:, : _checked(k)].sum(1)
+    most = np.minimum((ranking.best > 0).sum(1), k)
+    return _over_rows(found / np.maximum(most, 1), ranking.best)
 
 
-def _auc(gains: np.ndarray, best: np.ndarray, k: int | None = None) -> float:
-    hit, miss = gains > 0, gains == 0
+def _auc(ranking: Ranking, k: int | None = None) -> float:
+    hit, miss = ranking.gains > 0, ranking.gains == 0
     n_pairs = hit.sum(1) * miss.sum(1)
-    won = (hit * (miss.sum(1, keepdims=True) - miss.cumsum(1))).sum(1)
-    share = np.where(n_pairs > 0, won / np.maximum(n_pairs, 1), 1.0)
-    return _over_rows(share, best)
+    behind = miss.sum(1, keepdims=True) - ranking.before(miss) - ranking.total(miss) / 2
+    share = np.where(n_pairs > 0, (hit * behind).sum(1) / np.maximum(n_pairs, 1), 1.0)
+    return _over_rows(share, ranking.best)
 
 
 RANKING: dict[str, Callable[..., float]] = {
@@ -102,7 +219,8 @@ def ndcg_at_k(
         \frac{\sum_{r \le k} g_r / \log_2(r + 1)}{\sum_{r \le k} g^*_r / \log_2(r + 1)}
 
     with the gains ``g`` in the order of the predictions and ``g*`` in the best order.
-    The mean is over the rows that have a gain.
+    The mean is over the rows that have a gain. Cells with equal predictions are in
+    random order: all metrics of rankings are expectations over it.
 
     Parameters
     ----------
@@ -131,7 +249,7 @@ def ndcg_at_k(
     >>> ndcg_at_k([[0.1, 0.9, 0.5]], [[0, 3, 1]])
     1.0
     """
-    return _ndcg(*ranked_gains(X, M, cells), k)
+    return _ndcg(ranked_gains(X, M, cells), k)
 
 
 def recall_at_k(
@@ -155,7 +273,7 @@ def recall_at_k(
     --------
     ndcg_at_k : Regards the order.
     """
-    return _recall(*ranked_gains(X, M, cells), k)
+    return _recall(ranked_gains(X, M, cells), k)
 
 
 def map_at_k(
@@ -182,13 +300,13 @@ def map_at_k(
     ndcg_at_k : Also for graded gains.
     recall_at_k : Without regard to order.
     """
-    return _map(*ranked_gains(X, M, cells), k)
+    return _map(ranked_gains(X, M, cells), k)
 
 
 def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Share of the pairs of a row in which the cell with a gain is ranked first.
 
-    A pair is a cell with a gain and one without. The mean is over the rows that have a
+    A pair is a cell with a gain and one without; equal predictions count half. The mean is over the rows that have a
     cell with a gain.
 
     Parameters
@@ -205,4 +323,4 @@ def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     --------
     ndcg_at_k : Weighs the first places more.
     """
-    return _auc(*ranked_gains(X, M, cells))
+    return _auc(ranked_gains(X, M, cells))

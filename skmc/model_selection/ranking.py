@@ -9,7 +9,7 @@ import numpy as np
 
 from skmc.base import BaseCompleter
 from skmc.cells import Entries
-from skmc.metrics import RANKING
+from skmc.metrics import RANKING, Ranking
 
 BLOCK = 2**22  # largest number of cells ranked at once
 
@@ -114,13 +114,13 @@ class RankingScorer:
             raise ValueError(
                 f"no held-out cell reaches threshold={self.threshold}; lower it."
             )
-        gains, best = [], []
+        ranking = None
         users, n_cols = np.unique(X.rows), X.matrix_shape[1]
         size = max(1, BLOCK // n_cols)
         for start in range(0, len(users), size):
             part = users[start : start + size]
             named = part if X.ids is None else X.ids[0][part]
-            items = estimator.recommend(named, n_cols)[0]
+            items, values = estimator.recommend(named, n_cols)
             if X.ids is not None:
                 places = np.searchsorted(X.ids[1], items.data)
                 items = np.ma.masked_array(places, np.ma.getmaskarray(items))
@@ -129,6 +129,6 @@ class RankingScorer:
             relevant[np.searchsorted(part, X.rows[here]), X.cols[here]] = 1.0
             none = np.ma.getmaskarray(items)
             found = np.take_along_axis(relevant, np.where(none, 0, items.data), 1)
-            gains.append(np.where(none, np.nan, found))
-            best.append(-np.sort(-gains[-1], axis=1))
-        return RANKING[self.metric](np.vstack(gains), np.vstack(best), self.k)
+            rows = Ranking.of(np.where(none, np.nan, found), values.data)
+            ranking = rows if ranking is None else ranking.joined(rows)
+        return RANKING[self.metric](ranking, self.k)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from itertools import repeat
 from typing import Any, Literal
 
@@ -74,6 +75,7 @@ REDRAWS = 5  # of rows outside of bounds
 SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
 START_SWEEPS = 8  # of expectation propagation before it, for cells beyond limits
 MOST_LEVELS = 32  # largest number of values that are treated as ordered levels
+OFTEN = 3  # times the median number of cells of a value, for a point mass
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
@@ -127,7 +129,8 @@ class GaussianCompleter(
         Distribution of each column. "copula" first replaces the cells of each column by
         normal scores of their ranks, and returns conditional means in the units of the
         data. It suits skewed columns and ordered levels. Columns of at most 32 distinct
-        values are treated as levels.
+        values are treated as levels, and so are values that are much more frequent than
+        the others of their column, such as zeros of amounts or 40 hours.
     rank : int in [1, min(n_samples, n_features)], "auto" or None, default="auto"
         Number of factors. None is a full covariance. A number is that of the factors of
         a covariance :math:`F F^T + \Psi`, where :math:`\Psi` is diagonal, see
@@ -911,8 +914,8 @@ class CopulaMarginal:
     Level ``i`` is an interval of normal scores between two edges. Its own score is the
     conditional mean in this interval, so the scores have mean 0, and a variance below
     1: the variance *within* the levels is what they lack. It is added where scores
-    become ordered levels, which then have their observed shares in a column that
-    nothing predicts.
+    become values of point masses, which then have their observed shares in a column
+    that nothing predicts.
 
     Parameters
     ----------
@@ -922,11 +925,15 @@ class CopulaMarginal:
         Edges of the intervals, from minus infinity to infinity.
     centres : ndarray of shape (k,)
         Normal score of each level.
+    masses : bool ndarray of shape (k,)
+        Whether a level is a point mass: all scores in its interval are this value.
+        Between the others, values are interpolated.
     """
 
     levels: np.ndarray
     edges: np.ndarray
     centres: np.ndarray
+    masses: np.ndarray
 
     @classmethod
     def of(cls, x: np.ndarray, weights: np.ndarray | None = None) -> CopulaMarginal:
@@ -937,26 +944,27 @@ class CopulaMarginal:
         share = count / count.sum()
         edges = ndtri(np.concatenate([[0], np.cumsum(share)[:-1], [1]]))
         density = np.exp(-np.square(edges) / 2) / np.sqrt(2 * np.pi)
-        return cls(levels.astype(float), edges, -np.diff(density) / share)
+        masses = np.ones(len(levels), bool)
+        if len(levels) > MOST_LEVELS:
+            often = np.sort(count)[-MOST_LEVELS]
+            masses = count >= max(often, OFTEN * np.median(count))
+        centres = -np.diff(density) / share
+        return cls(levels.astype(float), edges, centres, masses)
 
-    @property
-    def is_ordinal(self) -> bool:
-        return len(self.levels) <= MOST_LEVELS
-
-    @property
+    @cached_property
     def within(self) -> float:
-        """Mean variance of normal scores within the levels."""
-        if not self.is_ordinal:
-            return 0.0
-        return float(1 - np.diff(ndtr(self.edges)) @ np.square(self.centres))
+        """Mean variance of normal scores within the point masses."""
+        parts = _moments_between(self.edges, np.zeros(1), np.ones(1))
+        share, squares = parts[0][0], parts[2][0]
+        return float((squares - share * np.square(self.centres))[self.masses].sum())
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return np.interp(x, self.levels, self.centres)
 
     def quantiles(self, z: np.ndarray) -> np.ndarray:
-        if self.is_ordinal:
-            return self.levels[np.searchsorted(self.edges[1:-1], z)]
-        return np.interp(z, self.centres, self.levels)
+        level = np.searchsorted(self.edges[1:-1], z)
+        between = np.interp(z, self.centres, self.levels)
+        return np.where(self.masses[level], self.levels[level], between)
 
     def limits(self, low: float, high: float) -> tuple[float, float]:
         """The interval of the scores of values between two bounds.
@@ -967,27 +975,68 @@ class CopulaMarginal:
         if not len(inside):
             return -np.inf, np.inf
         first, last = inside[0], inside[-1]
-        if self.is_ordinal:
-            return self.edges[first], self.edges[last + 1]
         ends = self.scores(np.array([low, high]))
-        return (
-            -np.inf if first == 0 else ends[0],
-            np.inf if last == len(self.levels) - 1 else ends[1],
-        )
+        if self.masses[first]:
+            ends[0] = self.edges[first]
+        elif first == 0:
+            ends[0] = -np.inf
+        if self.masses[last]:
+            ends[1] = self.edges[last + 1]
+        elif last == len(self.levels) - 1:
+            ends[1] = np.inf
+        return ends[0], ends[1]
 
     def moments(
         self, m: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the values of normal scores."""
-        s = np.sqrt(variance + self.within)[:, None]
-        if self.is_ordinal:
-            below = ndtr((self.edges - m[:, None]) / np.maximum(s, 1e-12))
-            values, weights = self.levels, np.diff(below)
-        else:
-            values, weights = self.quantiles(m[:, None] + s * NODES), WEIGHTS
-        mean = (values * weights).sum(1)
-        second = (np.square(values - mean[:, None]) * weights).sum(1)
-        return mean, np.sqrt(second)
+        s = np.maximum(np.sqrt(variance + self.within), 1e-12)
+        if self.masses.all():
+            below = ndtr((self.edges - m[:, None]) / s[:, None])
+            share = np.diff(below)
+            mean = share @ self.levels
+            second = (np.square(self.levels - mean[:, None]) * share).sum(1)
+            return mean, np.sqrt(second)
+        # Integrals of the interpolated values, and what differs in point masses.
+        values = np.interp(m[:, None] + s[:, None] * NODES, self.centres, self.levels)
+        origin = values @ WEIGHTS
+        mean = np.zeros(len(m))
+        second = np.square(values - origin[:, None]) @ WEIGHTS
+        for k in np.flatnonzero(self.masses):
+            level = self.levels[k] - origin
+            for side in (-1, 1):
+                ends = sorted([self.edges[k + (side > 0)], self.centres[k]])
+                slope = 0.0
+                if 0 <= k + side < len(self.levels):
+                    slope = self.levels[k + side] - self.levels[k]
+                    slope /= self.centres[k + side] - self.centres[k]
+                share, first, square = _moments_between(np.array(ends), m, s)
+                share, first, square = share[:, 0], first[:, 0], square[:, 0]
+                # The interpolated value is level + slope (z - centre).
+                a = level - slope * self.centres[k]
+                mean += (level - a) * share - slope * first
+                second += (np.square(level) - np.square(a)) * share
+                second -= 2 * a * slope * first + slope**2 * square
+        return origin + mean, np.sqrt(np.maximum(second - np.square(mean), 0))
+
+
+def _moments_between(
+    edges: np.ndarray, m: np.ndarray, s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Integrals of 1, z and z squared under normal densities, between edges.
+
+    ``m`` and ``s`` have shape (n,); the results (n, n_edges - 1).
+    """
+    m, s = m[:, None], s[:, None]
+    unit = (edges - m) / s
+    density = np.exp(-np.square(unit) / 2) / np.sqrt(2 * np.pi)
+    ends = np.where(np.isinf(edges), 0.0, edges + m) * density
+    share, first = np.diff(ndtr(unit)), np.diff(density)
+    return (
+        share,
+        m * share - s * first,
+        (np.square(m) + np.square(s)) * share - s * np.diff(ends),
+    )
 
 
 @dataclass(frozen=True, eq=False)
