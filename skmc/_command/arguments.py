@@ -7,12 +7,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import skmc
 from skmc._command import methods, values
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 # The patterns and metrics of `skmc.model_selection`, as reports describe them.
 PATTERNS = {
     "mcar": "at random",
@@ -41,6 +41,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return make_parser().parse_args(given)
 
 
+class Parser(argparse.ArgumentParser):
+    """The parser of a subcommand, whose options may stand between file names."""
+
+    _mixed = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._mixed:  # the other method calls this one
+            return super().parse_known_args(args, namespace)
+        self._mixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixed = False
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="skmc", description="Complete tables, matrices and pictures."
@@ -48,7 +63,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"skmc {skmc.__version__}"
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser
+    )
     _add_complete(commands)
     _add_compare(commands)
     _add_plot(commands)
@@ -65,13 +82,13 @@ def _add_complete(commands: Commands) -> None:
         "complete",
         help="fill the missing cells of a file",
         description=(
-            "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
-            "a picture (PNG, JPEG, TIFF). Everything else stays as it is: the digits "
-            "of numbers, types, the order of columns. Answers have the decimals and "
-            "the range of the observed numbers of their column. Dates are completed as "
-            "dates, and columns of words as categories if half of their cells hold a "
-            "word that is common in the column. Other text, such as names, and a first "
-            "column without a name stay unchanged."
+            "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ, "
+            "NPY) or a picture (PNG, JPEG, TIFF, BMP). Everything else stays as it is: "
+            "the digits of numbers, types, the order of columns. Answers have the "
+            "decimals and the range of the observed numbers of their column. Dates are "
+            "completed as dates, and columns of words as categories if half of their "
+            "cells hold a word that is common in the column. Other text, such as "
+            "names, and a first column without a name stay unchanged."
         ),
     )
     _add_source(parser)
@@ -227,8 +244,8 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="IN",
-        help="file whose name ends in .csv, .tsv, .txt, .parquet, .npz, .png, .jpg, "
-        ".jpeg, .tif or .tiff; '-' reads CSV from a pipe",
+        help="file whose name ends in .csv, .tsv, .txt, .csv.gz, .parquet, .npz, .npy, "
+        ".png, .jpg, .jpeg, .tif, .tiff or .bmp; '-' reads CSV from a pipe",
     )
     tables = parser.add_argument_group("tables")
     repeated = partial(tables.add_argument, action="append", default=[])

@@ -98,6 +98,8 @@ def _targets(options: Namespace) -> list[str]:
     if options.target == "-":
         raise UsageError("--draws needs a file name, not '-'")
     path = Path(options.target)
+    stem, _ = files.stem_and_suffix(options.target)
+    suffix = path.name.removeprefix(stem)
     return [
-        str(path.with_stem(f"{path.stem}-{k}")) for k in range(1, options.draws + 1)
+        str(path.with_name(f"{stem}-{k}{suffix}")) for k in range(1, options.draws + 1)
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
+import zlib
 from argparse import Namespace
 from bisect import bisect_right
 from codecs import BOM_UTF8
@@ -44,6 +46,11 @@ class CSVFile(TableFile):
 
     def __init__(self, path: str, options: Namespace):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path.lower().endswith(".gz"):
+            try:
+                raw = gzip.decompress(raw)
+            except (OSError, EOFError, zlib.error) as error:
+                raise CommandError(f"{path} is not compressed by gzip") from error
         if b"\0" in raw:
             raise CommandError(f"{path} is not UTF-8 text; save it as UTF-8")
         self.mark = BOM_UTF8 if raw.startswith(BOM_UTF8) else b""
@@ -179,7 +186,10 @@ class CSVFile(TableFile):
         return "".join(f"{self.separator}{end}" for end in ends)
 
     def write(self, path: Path) -> None:
-        path.write_bytes(self.contents())
+        text = self.contents()
+        if path.name.removesuffix(".part").lower().endswith(".gz"):
+            text = gzip.compress(text, mtime=0)
+        path.write_bytes(text)
 
     def _known_words(self, k: int) -> dict:
         """Categories in the spelling of their first occurrence in the file."""
@@ -234,7 +244,7 @@ def _are_codes(texts: list[str]) -> bool:
 
 def _separator(path: str, text: str) -> str:
     """The usual separator that is most frequent in the first line, outside quotes."""
-    if path.lower().endswith(".tsv"):
+    if path.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).split("\n", 1)[0]
     return max(SEPARATORS, key=first.count)

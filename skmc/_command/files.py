@@ -11,16 +11,18 @@ from typing import Any
 
 from skmc._command.csv_file import CSVFile
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.npz_file import NPZFile
+from skmc._command.npz_file import NPYFile, NPZFile
 from skmc._command.parquet_file import ParquetFile
 from skmc._command.picture_file import PictureFile
 
-Format = CSVFile | ParquetFile | NPZFile | PictureFile
+Format = CSVFile | ParquetFile | NPZFile | NPYFile | PictureFile
 FORMATS: dict[str, type[Format]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), CSVFile),
+    **dict.fromkeys((".csv.gz", ".tsv.gz", ".txt.gz"), CSVFile),
     ".parquet": ParquetFile,
     ".npz": NPZFile,
-    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff"), PictureFile),
+    ".npy": NPYFile,
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"), PictureFile),
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SOME_OPTIONS = {option for format_ in FORMATS.values() for option in format_.options}
@@ -29,7 +31,7 @@ SOME_OPTIONS = {option for format_ in FORMATS.values() for option in format_.opt
 def format_of(path: str) -> type[Format]:
     if path == "-":
         return CSVFile
-    suffix = Path(path).suffix.lower()
+    _, suffix = stem_and_suffix(path)
     if suffix in SPREADSHEETS:
         raise UsageError(
             f"{path} is a spreadsheet; use CSV, to which every spreadsheet can be saved"
@@ -37,6 +39,13 @@ def format_of(path: str) -> type[Format]:
     if suffix not in FORMATS:
         raise UsageError(f"{path}: the name must end in one of {', '.join(FORMATS)}")
     return FORMATS[suffix]
+
+
+def stem_and_suffix(path: str) -> tuple[str, str]:
+    """The name of a file without its suffix, and this one, such as .csv.gz."""
+    name = Path(path).name
+    suffix = "".join(Path(name).suffixes[-1 - name.lower().endswith(".gz") :])
+    return name.removesuffix(suffix), suffix.lower()
 
 
 def read(path: str, options: Namespace) -> Format:

@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,25 +27,22 @@ class NPZFile(File):
     in `numpy.ma`.
     """
 
-    options = ("array", "draws", "intervals")
+    kind = "NPZ"
+    options: ClassVar[tuple[str, ...]] = ("array", "draws", "intervals")
 
     def __init__(self, path: str, options: Namespace):
         super().__init__(path, options)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                self.arrays = {name: file[name] for name in file.files}
-                kinds = {info.compress_type for info in file.zip.infolist()}
-            if not all(isinstance(a, np.ndarray) for a in self.arrays.values()):
-                raise ValueError("not all members are arrays")
+            self.arrays = self.load(path)
         # A single array, as written by np.save, raises a TypeError.
         except (
             *(ValueError, TypeError, AttributeError, EOFError),
             *(zipfile.BadZipFile, zlib.error),
         ) as error:
             raise CommandError(
-                f"{path} is not an NPZ file of plain arrays; pickles are not read"
+                f"{path} is not an {self.kind} file of plain arrays; pickles are not "
+                "read"
             ) from error
-        self.save = np.savez if kinds == {zipfile.ZIP_STORED} else np.savez_compressed
         self.name = self._choose(options.array)
         array = self.arrays[self.name]
         self.missing = np.isnan(array)
@@ -68,6 +65,17 @@ class NPZFile(File):
                 f"{path}: {self.name}[{i}, {j}] is infinite; set it to NaN if it is "
                 "missing"
             )
+
+    def load(self, path: str) -> dict[str, np.ndarray]:
+        """Read the arrays of the file."""
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+            kinds = {info.compress_type for info in file.zip.infolist()}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("not all members are arrays")
+        plain = kinds == {zipfile.ZIP_STORED}
+        self.save: Any = np.savez if plain else np.savez_compressed
+        return arrays
 
     @property
     def n_cells(self) -> int:
@@ -129,6 +137,23 @@ class NPZFile(File):
     def _contents(self) -> str:
         parts = (f"{name} ({_described(a)})" for name, a in self.arrays.items())
         return ", ".join(parts) or "no array"
+
+
+class NPYFile(NPZFile):
+    """A file of one matrix, in which NaN is missing."""
+
+    kind = "NPY"
+    options = ("draws",)
+
+    def load(self, path: str) -> dict[str, np.ndarray]:
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("not an array")
+        return {"the array": array}
+
+    def write(self, path: Path) -> None:
+        with open(path, "wb") as file:
+            np.save(file, self.arrays[self.name])
 
 
 def _described(array: np.ndarray) -> str:

@@ -19,7 +19,7 @@ MAX_NAMES = 60
 
 def run(options: Namespace, messages: Messages) -> None:
     what = "imputed" if options.completed else "missing"
-    target = options.target or f"{Path(options.source).stem}-{what}.png"
+    target = options.target or f"{files.stem_and_suffix(options.source)[0]}-{what}.png"
     if Path(target).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise UsageError(f"{target}: the name must end in .png, .svg or .pdf")
     files.check_target(target, options.force)

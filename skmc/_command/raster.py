@@ -134,6 +134,9 @@ def check_format(raster: Raster, source: str, path: str) -> str | None:
             f"{path}: JPEG has 8 bits, {source} has {8 * kind.itemsize}; write PNG or "
             "TIFF"
         )
+    if suffix == ".bmp" and (kind != np.uint8 or raster.alpha):
+        what = "transparency" if raster.alpha else f"{8 * kind.itemsize} bits"
+        raise UsageError(f"{path}: BMP has no {what}, {source} has; write PNG")
     if suffix not in TIFF and kind.kind == "f":
         raise UsageError(f"{path}: PNG has no floats, {source} has; write TIFF")
     lost = set()

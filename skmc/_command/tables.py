@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Beginnings of warnings about what the file tells in its own terms.
 TOLD = "Rows? .* of X ha|Columns that cannot|X looks like ratings|Some cells may mark"
 OF_TABLE = "1 for a wrong category, otherwise a share of the range of its column"
+MIN_STEPS, EQUAL_STEPS = 10, 0.9  # of times; and share of steps that are equal
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 
 
@@ -190,6 +191,7 @@ class TableFile(File, ABC):
         if self.level is not None:
             gone = np.flatnonzero(source.missing.any(0))
             self.check_names(self.used[p] for p in gone)
+        self.hint_at_times(source)
         empty = np.isnan(source.matrix).all(1)
         if empty.any() and len(self.columns) > 1:
             places = f"row {empty.argmax() + 1} has"
@@ -251,9 +253,15 @@ class TableFile(File, ABC):
 
     def source_of(self, completer: MixedCompleter, cells: np.ndarray) -> Source:
         """Read the table as the completer does, and tell what it finds."""
-        from skmc.tables import source_of
+        from skmc.tables import doubtful_date, source_of
 
         source = source_of(cells, completer)
+        for place, kind in enumerate(source.table.kinds):
+            found = None
+            if kind == "date":
+                found = doubtful_date([*cells[:, place]], source.numbers[:, place])
+            if found is not None:
+                self.warn_of_doubt(self.used[place], *found)
         self._tell_of([self.columns[k] for k in self.used], source.table)
         return source
 
@@ -347,10 +355,28 @@ class TableFile(File, ABC):
             elif c.kind == "words":
                 found = doubtful_word(c.values)
             if found is not None:
-                row, doubt = found
+                self.warn_of_doubt(k, *found)
+
+    def warn_of_doubt(self, k: int, row: int, doubt: str) -> None:
+        self.warn(
+            f"{self.place(k, row)}: {doubt}; if it marks missing cells, "
+            f"{self.mark_as_missing}"
+        )
+
+    def hint_at_times(self, source: Source) -> None:
+        """Warn that rows are times if a column of dates has equal steps."""
+        if not source.missing[:, source.table.numeric].any():
+            return
+        for place, kind in enumerate(source.table.kinds):
+            steps = np.diff(source.numbers[:, place])
+            if kind != "date" or len(steps) < MIN_STEPS or not (steps > 0).all():
+                continue
+            if (steps == np.median(steps)).mean() >= EQUAL_STEPS:
+                name = self.columns[self.used[place]].name
                 self.warn(
-                    f"{self.place(k, row)}: {doubt}; if it marks missing cells, "
-                    f"{self.mark_as_missing}"
+                    f"{self.path}: column {name!r} has dates of equal steps; if its "
+                    f"rows are times of series, pass --time {quote(name)}, which "
+                    "completes numbers from earlier and later ones"
                 )
 
     def complete_series(
@@ -373,6 +399,12 @@ class TableFile(File, ABC):
         cells = np.array([self.columns[k].values for k in used], object).T
         source = Source.of(Table.of(cells), cells)
         rows = np.empty((len(cells), len(keys) + len(used)), object)
+        for key, what in zip(keys, ("time", "unit"), strict=False):
+            if gone := [i for i, v in enumerate(self.values(key)) if v is None]:
+                raise CommandError(
+                    f"{self.place(key, gone[0])}: the {what} of this row is missing; "
+                    "fill it in, or remove the row"
+                )
         rows[:, 0] = _times(self.values(keys[0]))
         for k in keys[1:]:
             rows[:, 1] = self.values(k)

@@ -125,9 +125,7 @@ class Ranking:
         return sums[self.ties]
 
 
-def ranked_gains(
-    X: Container, M: Container, cells: ArrayLike | None = None
-) -> Ranking:
+def ranked_gains(X: Container, M: Container, cells: ArrayLike | None = None) -> Ranking:
     """Sort the gains of each row by its predictions.
 
     Parameters
@@ -172,7 +170,10 @@ def _ndcg(ranking: Ranking, k: int) -> float:
     k = min(_checked(k), ranking.gains.shape[1])
     discount = 1 / np.log2(np.arange(k) + 2)
     gains = ranking.expected(np.nan_to_num(ranking.gains))
-    found, ideal = gains[:, :k] @ discount, np.nan_to_num(ranking.best)[:, :k] @ discount
+    found, ideal = (
+        gains[:, :k] @ discount,
+        np.nan_to_num(ranking.best)[:, :k] @ discount,
+    )
     return _over_rows(found / np.where(ideal > 0, ideal, 1), ranking.best)
 
 
@@ -306,8 +307,8 @@ def map_at_k(
 def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Share of the pairs of a row in which the cell with a gain is ranked first.
 
-    A pair is a cell with a gain and one without; equal predictions count half. The mean is over the rows that have a
-    cell with a gain.
+    A pair is a cell with a gain and one without; equal predictions count half. The
+    mean is over the rows that have a cell with a gain.
 
     Parameters
     ----------

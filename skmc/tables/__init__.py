@@ -3,6 +3,7 @@
 from skmc.cells import MISSING_WORDS
 from skmc.tables.date_formats import DateFormat, as_dates
 from skmc.tables.doubts import (
+    doubtful_date,
     doubtful_number,
     doubtful_word,
     warn_of_columns,

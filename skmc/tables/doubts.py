@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,6 @@ from skmc.cells import Container, cure_of_marks, may_mark_missing
 from skmc.exceptions import ColumnsLeftWarning, DoubtfulCellsWarning, LongFormWarning
 from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
-from skmc.tables.raw_column import RawColumn
 from skmc.tables.table import Table
 
 MAX_LONG = 5  # columns of a table in long form
@@ -120,7 +120,7 @@ def _doubts(X: Container, table: Table) -> dict[str, Any]:
         if column is not None and column.kind == "numeric":
             found = doubtful_number(raw.floats.astype(float))
         elif column is not None and column.kind == "date":
-            found = doubtful_date(raw, column.read(raw))
+            found = doubtful_date(raw.values, column.read(raw))
         elif k in table.left or (column is not None and column.kind == "categorical"):
             cells = zip(raw.values, raw.missing, strict=True)
             found = doubtful_word([None if gone else word for word, gone in cells])
@@ -177,7 +177,7 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     return int(np.flatnonzero(values == found)[0]), f"{found:.10g} {doubt}"
 
 
-def doubtful_date(raw: RawColumn, counts: Floats) -> tuple[int, str] | None:
+def doubtful_date(values: Sequence[Any], counts: Floats) -> tuple[int, str] | None:
     """Find a date that may mark missing cells, such as 9999-12-31.
 
     It is ten times as far from all others as these are from each other, or repeated and
@@ -185,7 +185,7 @@ def doubtful_date(raw: RawColumn, counts: Floats) -> tuple[int, str] | None:
 
     Parameters
     ----------
-    raw : RawColumn
+    values : sequence of length n_rows
         Column of dates.
     counts : ndarray of shape (n_rows,)
         The dates as numbers, NaN where missing.
@@ -202,7 +202,7 @@ def doubtful_date(raw: RawColumn, counts: Floats) -> tuple[int, str] | None:
         gap = np.abs(others - levels[end]).min()
         if gap > np.ptp(others) * (1 if often[end] > 1 else FAR):
             row = int(np.flatnonzero(counts == levels[end])[0])
-            return row, f"{raw.values[row]} is very far from all other dates"
+            return row, f"{values[row]} is very far from all other dates"
     return None
 
 

@@ -86,8 +86,8 @@ class Table:
                 problems.append(str(problem))
                 continue
             found.append(column)
-            if column and (problem := rules.wrong_bound(raw, k, column.kind)):
-                problems.append(problem)
+            if column and (wrong := rules.wrong_bound(raw, k, column.kind)):
+                problems.append(wrong)
             if reason:
                 left[k] = reason
         if problems:

@@ -59,3 +59,18 @@ def test_the_report_shows_imputed_values(run, tmp_path):
     titles = re.findall("<h2>(.*?)</h2>", page)
     assert titles[-1] == "Imputed and observed values: mean"
     assert page.count("data:image/png;base64") == 3
+
+
+def test_options_may_stand_between_file_names(run, tmp_path):
+    assert run("plot", "in.csv", "--index", "kind", "a.png")[0] == 0
+    assert (
+        run("plot", "--quiet", "in.csv", "--index", "kind", "b.png", "--force")[0] == 0
+    )
+    assert (tmp_path / "a.png").exists() and (tmp_path / "b.png").exists()
+    parts = ("complete", "--seed", 1, "in.csv", "--method", "mean", "out.csv", "-q")
+    assert run(*parts)[0] == 0
+    assert run("plot", "in.csv", "--completed", "out.csv", "c.svg", "--force")[0] == 0
+    with pytest.raises(SystemExit, match="2"):
+        run("plot", "in.csv", "a.png", "--index", "kind", "b.png")
+    with pytest.raises(SystemExit, match="2"):
+        run("plot", "--unknown", "in.csv")

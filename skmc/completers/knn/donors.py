@@ -16,7 +16,8 @@ BLOCK = 2**25  # largest number of elements in memory
 CHUNK = 2**12  # donors at once, so that their distances fit in the cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
 PER_COLUMN = 2000  # comparisons in the time of a column's overhead
-BITS = 40  # bits of a distance that are not rounding errors of products
+TIED = 1e-9  # largest difference of equal distances, relative to the largest cell
+ROUNDED = 1e-13  # error of squares of distances, relative to the largest square
 GROUP = 2**5  # donors per entry of the sorted list
 CLUSTER_BLOCK = 2**24  # largest number of elements of distances to centers
 PASSES = 10  # iterations of k-means
@@ -49,7 +50,7 @@ def knn_values(
         True where donors are observed.
     n_neighbors : int
         Number of donors averaged for each cell; fewer if fewer have the column. Donors
-        at equal distances are taken in their order.
+        whose distances differ from the last one's only by rounding share its place.
     by_distance : bool
         Whether to weight donors by inverse distance. Donors at distance zero exclude
         all others.
@@ -145,19 +146,33 @@ def donors_of_cell(
     own = donors_seen[:, column].nonzero()[:, 0]
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     shared = seen & donors_seen[own]
-    # The same operations as those of `knn_values`, so that ties are the same, too.
     B = torch.where(donors_seen[own], donors[own] - means, 0.0)
     A = torch.where(seen, query - means, 0.0)
+    largest = torch.where(donors_seen, donors - means, 0.0).square().max()
     squares = (A - B).square().mul(shared).sum(-1) / shared.sum(-1)
     squares, order = squares.sort(stable=True)  # NaN is last
     count = min(n_neighbors, int(torch.isfinite(squares).sum()))
-    squares, own = squares[:count], own[order[:count]]
+    if not count:
+        return own[:0], squares[:0], squares[:0]
+    low, high = _tied_with(squares[count - 1], largest)
+    n_near, n_found = int((squares < low).sum()), int((squares <= high).sum())
+    squares, own = squares[:n_found], own[order[:n_found]]
     weights = torch.ones_like(squares)
+    weights[n_near:] = (count - n_near) / (n_found - n_near)
     if by_distance:
-        weights = squares.rsqrt()
-        exact = torch.isinf(weights)
-        weights = exact.to(squares) if exact.any() else weights
+        inverse = squares.rsqrt()
+        exact = torch.isinf(inverse)
+        weights = weights * (exact.to(squares) if exact.any() else inverse)
+    used = weights > 0
+    own, squares, weights = own[used], squares[used], weights[used]
     return own, squares, weights / weights.sum()
+
+
+def _tied_with(squares: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    """Ends of the squared distances that equal others up to rounding."""
+    off, error = TIED * largest.sqrt(), ROUNDED * largest
+    root = squares.sqrt()
+    return (root - off).clamp_min(0).square() - error, (root + off).square() + error
 
 
 @dataclass(frozen=True)
@@ -240,6 +255,10 @@ class _DonorSearch:
         rank = usable.cumsum(1, dtype=torch.int32)
         chosen = usable & (rank <= self.n_neighbors)
         weights = chosen.to(A.dtype)
+        _, beyond = _tied_with(near, self.largest)
+        tied = (near[:, 1:] <= beyond[:, :-1]).any(1).nonzero()[:, 0]
+        if len(tied):
+            weights[tied] = self._shared(near[tied], usable[tied], chosen[tied])
         if self.by_distance:
             # A common factor of all distances to a row does not change the average.
             inverse = near.rsqrt()[..., None].nan_to_num(0.0, posinf=torch.inf)
@@ -260,43 +279,66 @@ class _DonorSearch:
             * (A.square().amax(-1) + self.largest)
         )
         used = (chosen & needed[:, None]).any(-1)
-        farthest = torch.where(used, near, 0.0).amax(-1)
+        farthest = torch.where(used, beyond, 0.0).amax(-1)
         # Beyond an infinite edge, no donor shares a column.
         missed = farthest >= edge[:, -1] - slack
         exhausted = torch.isinf(edge[:, -1])
         return average, (few | missed) & ~exhausted
 
+    def _shared(self, near: Tensor, usable: Tensor, chosen: Tensor) -> Tensor:
+        """Weights of donors, of which those at the last distance share the places left.
+
+        The result is the expectation over a random choice among them.
+        """
+        last = torch.where(chosen, near[..., None], 0.0).amax(1, keepdim=True)
+        low, high = _tied_with(last, self.largest)
+        inner = usable & (near[..., None] < low)
+        tied = usable & (near[..., None] <= high) & ~inner
+        n_left = chosen.sum(1, keepdim=True) - inner.sum(1, keepdim=True)
+        share = n_left.to(near.dtype) / tied.sum(1, keepdim=True).clamp_min(1)
+        return inner + tied * share
+
     def by_column(self, near: Tensor, needed: Tensor) -> Tensor:
         """Averages of the needed cells, zero elsewhere, from all distances ``(k, m)``.
 
         Each column is looked up among its own donors, so time grows with the number of
-        observed cells of the donors. Distances to excluded donors are infinite. Donors
-        whose distances differ only by rounding are taken in their order.
+        observed cells of the donors. Distances to excluded donors are infinite.
         """
-        mantissa, exponent = torch.frexp(near)
-        near = torch.ldexp((mantissa * 2**BITS).round(), exponent - BITS)
-        rank = near.argsort(dim=-1, stable=True).argsort(-1)
         answer = torch.zeros(needed.shape, dtype=self.B.dtype, device=self.B.device)
         for j in range(needed.shape[1]):
             own, rows = self.seen[:, j].nonzero()[:, 0], needed[:, j].nonzero()[:, 0]
             if not len(own) or not len(rows):
                 continue
             n_chosen = min(self.n_neighbors, len(own))
-            place = rank[rows[:, None], own].topk(n_chosen, largest=False).indices
-            chosen = own[place]
-            weights = near[rows[:, None], chosen]
-            counts = torch.isfinite(weights)
-            if self.by_distance:
-                weights = weights.rsqrt()
-                exact = torch.isinf(weights)
-                weights = torch.where(exact.any(1, keepdim=True), exact, weights)
-            else:
-                weights = torch.ones_like(weights)
-            weights = torch.where(counts, weights, 0.0).to(self.B.dtype)
-            total = weights.sum(1)
-            average = (weights * self.B[chosen, j]).sum(1) / total
-            answer[rows, j] = torch.where(total > 0, average, 0.0)
+            distances = near[rows[:, None], own]
+            squares, place = distances.topk(n_chosen, largest=False)
+            weights = self._weights(squares, torch.ones_like(squares))
+            total, values = weights.sum(1), self.B[own, j].to(weights)
+            average = (weights * values[place]).sum(1) / total
+            last = torch.where(torch.isfinite(squares), squares, 0.0).amax(1)[:, None]
+            low, high = _tied_with(last, self.largest)
+            counts = (distances <= high).sum(1)
+            tied = (counts > torch.isfinite(squares).sum(1)).nonzero()[:, 0]
+            if len(tied):
+                squares, low, high = distances[tied], low[tied], high[tied]
+                inner = squares < low
+                equal = (squares <= high) & ~inner
+                n_left = n_chosen - inner.sum(1, keepdim=True)
+                share = n_left.to(squares) / equal.sum(1, keepdim=True).clamp_min(1)
+                weights = self._weights(squares, inner + equal * share)
+                average[tied] = weights @ values / weights.sum(1)
+            answer[rows, j] = torch.where(total > 0, average, 0.0).to(self.B.dtype)
         return answer
+
+    def _weights(self, squares: Tensor, shares: Tensor) -> Tensor:
+        """Weights of donors by their distances and shares of a place."""
+        finite = torch.isfinite(squares)
+        if not self.by_distance:
+            return torch.where(finite, shares, 0.0)
+        inverse = squares.rsqrt()
+        exact = torch.isinf(inverse)
+        inverse = torch.where(exact.any(1, keepdim=True), exact.to(squares), inverse)
+        return torch.where(finite, inverse * shares, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
