@@ -25,6 +25,8 @@ from skmc.cells import (
 )
 from skmc.exceptions import UnknownIdentifiersWarning
 
+AS_TEXT = "bOMm"  # kinds of identifiers that are converted to text, such as UUIDs
+
 
 def check_names(X: Container) -> None:
     """Check that no two columns of a data frame have the same name.
@@ -348,7 +350,9 @@ def positions(
     if found.dtype.kind in "OT":  # as in data frames
         found = np.asarray(found.tolist())
     text = known.dtype.kind == "U"
-    if (found.dtype.kind == "U") != text:
+    if text and found.dtype.kind in AS_TEXT:  # as in the fit
+        found = found.astype(str)
+    if (found.dtype.kind == "U") != text or found.dtype.kind == "b":
         kinds = ("strings", "integers") if text else ("integers", "strings")
         raise TypeError(
             f"{name} must be {kinds[0]}, as the identifiers of the fit are, such as "

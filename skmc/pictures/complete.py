@@ -80,7 +80,7 @@ def complete(
     -------
     ndarray of the shape and dtype of ``picture``
         Completed picture. Observed pixels are unchanged. Integers are rounded and stay
-        within the range of their dtype.
+        within the range of their dtype, and floats within that of the observed pixels.
 
     Raises
     ------
@@ -134,6 +134,8 @@ def complete(
         found = np.rint(found).clip(limits.min, limits.max)
     elif values.dtype == bool:
         found = found > 0.5
+    else:
+        found = found.clip(np.nanmin(cells), np.nanmax(cells))
     completed = values.reshape(missing.shape).copy()
     completed[missing] = found[missing]
     return completed.reshape(values.shape)

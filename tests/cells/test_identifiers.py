@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
 
 import numpy as np
@@ -287,3 +288,24 @@ def test_a_text_and_a_number_are_no_common_identifier(labels):
         table = {"user": column, "film": [1, 2, 3], "stars": [1.0, 2.0, 3.0]}
         with pytest.raises(ValueError, match=r"user has both .*1.* and .*1.*same"):
             Entries.from_frame(table, "user", "film", "stars")
+
+
+@pytest.mark.parametrize("kind", ["uuid", "bool"])
+def test_identifiers_of_other_types_are_found_as_they_were(kind):
+    users = {
+        "uuid": [uuid.UUID(int=k) for k in range(2)],
+        "bool": [True, False],
+    }[kind]
+    frame = pd.DataFrame(
+        {"user": users * 4, "film": [0, 0, 1, 1, 2, 2, 3, 3], "stars": np.arange(8.0)}
+    )
+    completer = fitted(Entries.from_frame(frame, *NAMES))
+    values = completer.predict_entries(users, [1, 1])
+    texts = completer.predict_entries([*map(str, users)], [1, 1])
+    np.testing.assert_array_equal(values, texts)
+    items, _ = completer.recommend(users[:1], 2, exclude_seen=False)
+    assert items.shape == (1, 2)
+    with pytest.raises(TypeError, match="rows must be integers"):
+        fitted(Entries.from_frame(frame, "film", "user", "stars")).predict_entries(
+            [True], [users[0]]
+        )
