@@ -77,4 +77,8 @@ for (above, below), (title, picture) in zip(axes.T, found.items(), strict=True):
     above.set_title(f"{title}: {quality:.1f} dB" if quality < 99 else title)
     above.set_axis_off()
     below.set_axis_off()
-plt.show()
+if plt.get_backend().lower() == "agg":  # without a screen
+    figure.savefig(folder / "comparison.png")
+    print(f"The picture is in {folder / 'comparison.png'}")
+else:
+    plt.show()
