@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from skmc.cells import Container, to_cells
+from skmc.cells import Container, in_order, labels_of, to_cells
 from skmc.metrics import nmae
 from skmc.parameters import listed
 from skmc.plot.panels import (
@@ -119,8 +120,10 @@ class CompletionDisplay:
                 f"{type(estimator).__name__} has no transform; pass a completer or an "
                 "imputer."
             )
-        marks = getattr(estimator, "missing_values", np.nan)
-        observed = to_cells(X, missing_values=marks)
+        given = np.ravel(getattr(estimator, "missing_values", np.nan)).tolist()
+        marks: list[Any] = [mark for mark in given if isinstance(mark, Real)]
+        observed = to_cells(X)
+        observed = np.where(np.isin(observed, marks), np.nan, observed)
         # scikit-learn's imputers accept no other containers.
         readable = hasattr(X, "columns") or type(X) is np.ndarray
         ours = hasattr(estimator, "predict_entries")
@@ -135,7 +138,9 @@ class CompletionDisplay:
         names = getattr(estimator, "feature_names_in_", None)
         if truth is not None:
             columns = getattr(X, "columns", names)
-            truth = read_truth(truth, observed.shape, columns, missing_values=marks)
+            truth = in_order(truth, labels_of(X)[0], None, "truth")
+            truth = read_truth(truth, observed.shape, columns)
+            truth = np.where(np.isin(truth, marks), np.nan, truth)
         name = type(estimator).__name__
         display = cls(observed, completed, truth=truth, name=name, feature_names=names)
         return display.plot(**params)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
+from skmc.cells import in_order_of
 from skmc.plot.panels import axes_for
 from skmc.tables import RawColumn, as_table, marks_of_columns, positions_of, raw_columns
 
@@ -129,7 +130,10 @@ class DistributionDisplay:
         """
         marks = marks_of_columns(missing_values)
         before = as_table(before)
-        draws = [as_table(draw) for draw in _draws_of(after)]
+        draws = [
+            as_table(in_order_of(draw, before, "after", "before"))
+            for draw in _draws_of(after)
+        ]
         for draw in draws:
             if draw.shape != before.shape:
                 raise ValueError(
