@@ -126,7 +126,8 @@ class MixedCompleter(Estimator):
     categorical : columns as in `sklearn.compose.ColumnTransformer`, or None, \
 default=None
         Columns that are always completed as categories. Each of their values is a
-        category, including numbers and rare values. Names, positions, a mask with one
+        category, including numbers and rare values; in large tables, the 300 most
+        frequent ones at least. Names, positions, a mask with one
         bool for each column, a slice, or a function of the table that returns these,
         such as ``make_column_selector(dtype_include="category")``.
     ordinal : dict of column to sequence of levels, lowest first, or None, default=None

@@ -14,6 +14,8 @@ from skmc.cells import Container, cure_of_marks, may_mark_missing
 from skmc.exceptions import ColumnsLeftWarning, DoubtfulCellsWarning, LongFormWarning
 from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
+from skmc.tables.kinds import most_categories
+from skmc.tables.levels import Categorical
 from skmc.tables.table import Table
 
 MAX_LONG = 5  # columns of a table in long form
@@ -67,6 +69,21 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
             f"Columns that cannot be inferred are left as they are: {columns}. "
             "MixedCompleter completes them nevertheless if they are listed in "
             "categorical, and is silent if they are listed in passthrough.",
+            ColumnsLeftWarning,
+        )
+    most = most_categories(len(X))
+    wordy = [
+        repr(names[k])
+        for k, column in table.used
+        if isinstance(column, Categorical)
+        and len(column.levels) == most
+        and len({*raw_columns(X, table.marks)[k].seen}) > most
+    ]
+    if wordy:
+        warn_user(
+            f"Completions are among the {most} most frequent categories of "
+            f"{', '.join(wordy)}, which have more. Merge rare categories, or list such "
+            "columns in passthrough of MixedCompleter.",
             ColumnsLeftWarning,
         )
     if (ids := _long_form(X, table)) is not None:

@@ -26,6 +26,8 @@ from skmc.tables.raw_column import RawColumn
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
+LEAST_CATEGORIES = 300  # of a column that are completed in any case
+MOST_CELLS = 2_500_000  # of the matrix, for further categories of a column
 DATES = str, dt.date, dt.timedelta, np.datetime64, np.timedelta64  # and texts of them
 NO_CELL = "no observed cell"
 # Names, positions, a mask, a slice, or a function of the table that selects columns.
@@ -190,7 +192,7 @@ class Rules:
                     f"{raw.label} holds {odd[0]!r}, which is no category (text, "
                     "boolean, number); convert it, or list the column in passthrough"
                 )
-            return self._categories(raw, set(raw.seen)), ""
+            return self._categories(raw, {*raw.seen}), ""
         if raw.numeric:
             return self._numeric(raw, k), ""
         try:
@@ -316,8 +318,27 @@ class Rules:
         )
 
     def _categories(self, raw: RawColumn, chosen: set[Any]) -> Categorical:
+        most = most_categories(len(raw.values))
+        if len(chosen) > most:
+            count = Counter(value for value in raw.seen if value in chosen)
+            chosen = {*sorted(count, key=lambda v: (-count[v], str(v)))[:most]}
         levels = sorted_levels(raw.dtype, chosen)
         return Categorical.of(codes(raw.seen, levels), levels, raw.seen_weights)
+
+
+def most_categories(n_rows: int) -> int:
+    """Largest number of categories of a column, each of which is a dense column.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of the table.
+
+    Returns
+    -------
+    int
+    """
+    return max(LEAST_CATEGORIES, MOST_CELLS // max(n_rows, 1))
 
 
 def _dates_among(X: Any, given: Any, parameter: str) -> tuple[dict[int, Any], Any]:

@@ -17,6 +17,7 @@ from skmc import (
     ChainedCompleter,
     GaussianCompleter,
     KNNCompleter,
+    MeanCompleter,
     MixedCompleter,
     SVDCompleter,
     TreesCompleter,
@@ -25,6 +26,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Entries, SparseObserved
 from skmc.completers import completer_classes
 from skmc.completers.auto._candidates import CellImputer
+from skmc.exceptions import ColumnsLeftWarning
 
 N = 300
 
@@ -274,3 +276,24 @@ def test_weights_of_categories_are_those_of_their_log_score():
     drawn = np.array([draw["kind"] for draw in completer.sample(X, 20, 0)])[:, hidden]
     for name, share in truth["kind"][hidden].value_counts(normalize=True).items():
         assert (drawn == name).mean() == pytest.approx(share, abs=0.05)
+
+
+def test_a_wordy_column_has_its_most_frequent_categories():
+    rng = np.random.RandomState(0)
+    words = np.minimum(rng.randint(0, 400, 9000), rng.randint(0, 400, 9000))
+    table = pd.DataFrame({"x": rng.randn(9000), "word": [f"w{k}" for k in words]})
+    table.loc[::50, "word"] = None
+    completer = MixedCompleter(MeanCompleter(), categorical=["word"])
+    with pytest.warns(
+        ColumnsLeftWarning, match="300 most frequent categories of 'word'"
+    ):
+        completer.fit(table)
+    count = table["word"].value_counts()
+    kept = completer.categories_["word"]
+    assert len(kept) == 300 and count[kept].min() >= count.drop(kept).max()
+    with pytest.warns(ColumnsLeftWarning):
+        again = completer.fit(table[::-1]).categories_["word"]
+    assert kept == again
+    completed = completer.transform(table)
+    assert completed["word"].notna().all()
+    assert completed["word"].where(table["word"].notna()).equals(table["word"])

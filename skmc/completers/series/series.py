@@ -140,17 +140,16 @@ class SeriesCompleter(Estimator):
         deviation. None leaves them, and minimizes the squared error in their unit.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells.
-    min_value, max_value : float, array-like of shape (n_features,), dict of column to \
-float, or None, default=None
-        Bounds of completed cells and of intervals. None, NaN and columns that a dict
-        does not list have none. Try 0 for loads and sales.
+    min_value, max_value : float, array-like, dict or None, default=None
+        Bounds of completed cells and of intervals: one for all columns, one for each,
+        or by name or position. None, NaN and columns that a dict does not list have
+        none. Try 0 for loads and sales.
     like_observed : bool, default=False
         Whether completed cells resemble the observed ones: integers are whole, decimals
         have at most as many digits as those of the column, and values are within the
         column's observed range, unless ``min_value`` and ``max_value`` replace its
         ends.
-    missing_values : float, str, sequence of these, or dict of column to these, \
-default=numpy.nan
+    missing_values : float, str, sequence or dict, default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
         -999, in all columns or in those of a dict.
     add_indicator : bool, default=False
