@@ -20,7 +20,8 @@ def refuse_parameters(inner: Any, outer: str, remedies: Mapping[str, str]) -> No
     outer : str
         Name of the other estimator or function, for the error.
     remedies : mapping of str to str
-        What to do instead of setting a parameter, by its name.
+        What to do instead of setting a parameter, by its name, which ``{name}`` in the
+        text stands for.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def refuse_parameters(inner: Any, outer: str, remedies: Mapping[str, str]) -> No
         if name in own and not _same(own[name], signature[name].default):
             raise ValueError(
                 f"{name} of {type(inner).__name__} (got {own[name]!r}) would apply to "
-                f"what {outer} makes of X, and not to X itself; {remedy}."
+                f"what {outer} makes of X, and not to X itself; {remedy.format(name=name)}."
             )
 
 

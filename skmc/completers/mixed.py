@@ -59,8 +59,8 @@ KINDS = ("numeric", "ordinal", "categorical", "date")
 PARTS = 5  # of the cells of categories
 # Parameters of the completer, which would concern the matrix and not the table.
 OF_TABLES = {
-    **dict.fromkeys(BOUNDS_AND_MARKS, "pass it to MixedCompleter"),
-    "keep_empty_features": "pass it to MixedCompleter",
+    **dict.fromkeys(BOUNDS_AND_MARKS, "pass {name} to MixedCompleter"),
+    "keep_empty_features": "pass {name} to MixedCompleter",
     **dict.fromkeys(
         ("lower_limit", "upper_limit"), "use the completer alone, for numbers"
     ),

@@ -35,7 +35,9 @@ from skmc.linalg import Seed, resolve_device, seed_of
 
 # Parameters of candidates, which would concern standardized cells.
 OF_STACK = {
-    **dict.fromkeys((*BOUNDS_AND_MARKS, "like_observed"), "pass it to AutoCompleter"),
+    **dict.fromkeys(
+        (*BOUNDS_AND_MARKS, "like_observed"), "pass {name} to AutoCompleter"
+    ),
     **dict.fromkeys(("lower_limit", "upper_limit"), "use the completer alone"),
 }
 

@@ -47,7 +47,9 @@ from skmc.tables import (
 
 # Parameters of the completer, which would concern matrices of standardized cells.
 OF_SERIES = {
-    **dict.fromkeys((*BOUNDS_AND_MARKS, "like_observed"), "pass it to SeriesCompleter"),
+    **dict.fromkeys(
+        (*BOUNDS_AND_MARKS, "like_observed"), "pass {name} to SeriesCompleter"
+    ),
     **dict.fromkeys(
         ("lower_limit", "upper_limit"), "replace the cells beyond it, or leave it out"
     ),
