@@ -100,6 +100,10 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
                 f"--set {parameter}={settings[parameter]} would change the columns of "
                 "the file; leave it out"
             )
+    if "missing_values" in settings:
+        raise UsageError(
+            "--set missing_values: mark missing cells by --missing, NaN or a mask"
+        )
     common: dict[str, Any] = {"random_state": seed, "device": device}
     chosen = {k: v for k, v in common.items() if k in known} | settings
     completer.set_params(**chosen)

@@ -32,9 +32,10 @@ def refuse_parameters(inner: Any, outer: str, remedies: Mapping[str, str]) -> No
     own = inner.get_params(deep=False)
     for name, remedy in remedies.items():
         if name in own and not _same(own[name], signature[name].default):
+            instead = remedy.format(name=name)
             raise ValueError(
                 f"{name} of {type(inner).__name__} (got {own[name]!r}) would apply to "
-                f"what {outer} makes of X, and not to X itself; {remedy.format(name=name)}."
+                f"what {outer} makes of X, and not to X itself; {instead}."
             )
 
 
