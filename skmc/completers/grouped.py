@@ -375,6 +375,9 @@ class GroupedCompleter(Estimator):
     def _names_of_means(self, X: Any) -> list[Any]:
         """New names of the columns of means, of the type of the other names."""
         names = list(X.columns)
+        if all(isinstance(name, tuple) for name in names):  # levels of pandas
+            own = [names[k] for k in self._columns]
+            return [(f"mean of {first}", *others) for first, *others in own]
         if not all(isinstance(name, str) for name in names):
             numbers = [name for name in names if isinstance(name, (int, np.integer))]
             first = max([-1, *map(int, numbers)]) + 1

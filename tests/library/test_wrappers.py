@@ -171,11 +171,14 @@ def test_bounds_of_dates(kind):
             completer.set_params(min_value=given).fit(frame)
 
 
-@pytest.mark.parametrize("names", ["array", "numbers", "words", "polars"])
+@pytest.mark.parametrize("names", ["array", "numbers", "levels", "words", "polars"])
 def test_columns_of_groups_are_those_of_the_table(names):
     X = {
         "array": ARRAY,
         "numbers": pd.DataFrame(ARRAY),
+        "levels": pd.DataFrame(
+            ARRAY, columns=pd.MultiIndex.from_product([["u", "v"], ["x", "y"]])
+        ),
         "words": FRAME,
         "polars": pl.DataFrame(
             {c: FRAME[c].to_numpy() for c in FRAME}, nan_to_null=True
