@@ -49,7 +49,7 @@ SCORES = {
     "table": (MIXED, X, M),
     "groups": (GroupedCompleter(MIXED, by="g"), G, M.assign(g=G["g"])),
     "series": (
-        SeriesCompleter(period=None, random_state=0),
+        SeriesCompleter(MeanCompleter(), period=None, random_state=0),
         S,
         M.set_axis(S.index, axis=0),
     ),
@@ -244,7 +244,7 @@ def test_columns_of_indicators_overwrite_none():
     for completer, given in (
         (MeanCompleter(add_indicator=True), frame),
         (MixedCompleter(MeanCompleter(), add_indicator=True), frame),
-        (SeriesCompleter(add_indicator=True, period=None), series),
+        (SeriesCompleter(MeanCompleter(), add_indicator=True, period=None), series),
     ):
         with pytest.raises(ValueError, match="has a column 'missingindicator_a' alre"):
             completer.fit(given)
@@ -316,7 +316,9 @@ def test_a_unit_without_a_value():
         ]
     )
     frame.iloc[7, 2] = np.nan
-    completer = SeriesCompleter(unit="shop", time="day", period=None, random_state=0)
+    completer = SeriesCompleter(
+        MeanCompleter(), unit="shop", time="day", period=None, random_state=0
+    )
     with pytest.warns(UserWarning, match="stay missing: .*'y'. of 'b'"):
         completer.fit(frame)
     completed = completer.transform(frame)

@@ -51,8 +51,8 @@ def test_margins_of_a_copula_have_the_observed_masses(name):
 
 
 def test_draws_have_a_point_mass_and_bounds_at_it():
-    X = np.column_stack([NORMAL + RNG.randn(2000), COLUMNS["amounts"]])[:600]
-    hidden = RNG.rand(600) < 0.3
+    X = np.column_stack([NORMAL + RNG.randn(2000), COLUMNS["amounts"]])[:400]
+    hidden = RNG.rand(400) < 0.3
     X[hidden, 1] = np.nan
     completer = GaussianCompleter(1.0, marginals="copula", min_value=0).fit(X)
     draws = completer.sample(X, 10, random_state=0)[:, hidden, 1]

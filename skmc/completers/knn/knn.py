@@ -170,13 +170,14 @@ class KNNCompleter(Explains, TakesBounds):
         d(x, y)^2 = \frac{n_{\text{features}}}{n_{\text{common}}} \sum_j (x_j - y_j)^2
 
     The distances are between scaled cells. With ``scaling=None``, the result is that of
-    `sklearn.impute.KNNImputer`, computed by a few matrix products in bounded memory,
-    also on CUDA.
+    `sklearn.impute.KNNImputer` if no distances are equal, computed by a few matrix
+    products in bounded memory, also on CUDA.
 
     Parameters
     ----------
     n_neighbors : int >= 1, default=5
         Number of rows averaged, chosen for each cell among those that have the column.
+        Rows at the same distance as the last one share its place.
     weights : {"uniform", "distance"}, default="uniform"
         "uniform" weights, or the inverse distance. With "distance", rows at distance
         zero exclude all others.
