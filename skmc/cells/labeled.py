@@ -184,9 +184,18 @@ def labels_of(X: Any) -> tuple[list[Any] | None, list[Any] | None]:
         return rows, columns
     # Lists have a method index, and that of Dask is not in memory.
     indexed = hasattr(X, "iloc") and not hasattr(X, "__dask_graph__")
-    rows = list(X.index) if indexed else None
+    rows = _labels(X.index) if indexed else None
     columns = getattr(X, "columns", getattr(X, "column_names", None))
-    return rows, None if columns is None else list(columns)
+    return rows, None if columns is None else _labels(columns)
+
+
+def _labels(index: Any) -> list[Any]:
+    """Labels, None where missing: NaN is not equal to itself."""
+    none = "NAType", "NaTType"
+    return [
+        None if type(x).__name__ in none or (isinstance(x, float) and x != x) else x
+        for x in index
+    ]
 
 
 def in_order(

@@ -86,6 +86,10 @@ def test_metrics_compare_labels():
     assert metrics.crps([TURNED, TURNED], M) == 0
     assert metrics.interval_score(TURNED, TURNED, M) == 0
     assert metrics.energy_distance(TURNED, M) < 1e-12
+    for label in (np.nan, None, pd.NaT, pd.NA):
+        named = M.set_axis([label, *range(29)], axis=0)
+        assert metrics.rmse(named.copy(), named) == 0
+        assert metrics.rmse(named[::-1], named) == 0
     polars = pl.DataFrame(M.to_dict("list"))
     assert metrics.rmse(polars.select("d", "a", "b", "c"), polars) == 0
 

@@ -89,6 +89,29 @@ def test_imputers_of_scikit_learn_in_a_stack():
         AutoCompleter({"mean": SimpleImputer(missing_values=-999)}).fit(FRAME)
 
 
+@pytest.mark.parametrize("name", ["mixed", "series", "stack", "panel"])
+def test_values_like_the_observed_ones_are_chosen_outside(name):
+    inner = AutoCompleter(["mean"], like_observed=True)
+    with pytest.raises(ValueError, match=r"like_observed of AutoCompleter .got True"):
+        WRAPPERS[name](inner)
+
+
+def test_groups_honor_values_of_the_model_and_limits():
+    model = GroupedCompleter(GaussianCompleter(0.1, keep_observed=False), by="g")
+    values = model.fit(FRAME).transform(FRAME)
+    assert (values["g"] == GROUP).all()
+    assert (values[list("abc")].to_numpy()[~LOST] != HOLED[~LOST]).mean() > 0.9
+    low = np.full(ARRAY.shape, np.nan)
+    low[:, 3] = -5.0  # smaller than all
+    for limit in ({3: -5.0}, {"c": -5.0}, low):
+        given = GaussianCompleter(0.1, tol=1e-2, lower_limit=limit, censored="all")
+        X = FRAME if not isinstance(limit, np.ndarray) else ARRAY
+        keys = "g" if X is FRAME else 0
+        completed = np.asarray(GroupedCompleter(given, by=keys).fit_transform(X))
+        assert (completed[LOST[:, 2], 3] < -5).all()
+        assert (completed[LOST[:, 1], 2] > 0).all()
+
+
 def inside(low, high, values):
     return ((low <= values) & (values <= high)).all()
 
