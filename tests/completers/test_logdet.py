@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from skmc import Entries, FactorizationCompleter, LogDetCompleter, patterns, solve
+from skmc import (
+    AutoCompleter,
+    Entries,
+    FactorizationCompleter,
+    LogDetCompleter,
+    patterns,
+    solve,
+)
 from skmc.cells import SparseObserved
 from skmc.completers.logdet import VariableProjection, certificate
 from skmc.linalg import LowRank
@@ -194,3 +201,11 @@ def test_a_small_weight_is_reached_by_a_path():
     truth, X = problem((80, 60), 3, 2.5)
     completer = FactorizationCompleter(3, lambda_ridge=1e-8, random_state=0)
     assert error(completer.fit_transform(X), truth) < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (100, 80)], ids=["wide", "ratings"])
+def test_a_stack_ends_where_few_cells_determine_the_matrix(shape):
+    truth, X = problem(shape, 3, 2.5, 1e3)
+    auto = AutoCompleter(random_state=0, device="cpu")
+    assert error(auto.fit_transform(X), truth) < 1e-8
+    assert auto.weights_ == {"factorization": 1.0}
