@@ -132,7 +132,7 @@ class IterativeCompleter(BaseCompleter):
             attributes = partial(self._fitted_attributes, given, {})
             hooks = CallbackHooks(self, given.read, y, attributes)
             hooks.begin()
-            choice = self._chosen(train, seed, rng, first, given.known)
+            choice = self._chosen(train, seed, rng, first, given)
             solution = None
             if not choice.interrupted:
                 params = self._params(choice.params, choice.start, last, given.known)
@@ -180,7 +180,7 @@ class IterativeCompleter(BaseCompleter):
         seed: int,
         rng: Randomness,
         first: np.ndarray | None,
-        known: Mapping[str, Any],
+        given: Given,
     ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
 
@@ -193,7 +193,8 @@ class IterativeCompleter(BaseCompleter):
             rng,
             self.tol,
             self.check_every,
-            known,
+            given.known,
+            given.scaling,
         )
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)

@@ -40,6 +40,8 @@ class Trials:
         Iterations between checks of a trial, see `skmc.solve`.
     known : mapping of str to array, default={}
         Graphs that `fit` was given.
+    scaling : Scaling or None, default=None
+        Scaling of the cells.
 
     Attributes
     ----------
@@ -58,6 +60,7 @@ class Trials:
     tol: float = 0.0
     check_every: int = 25
     known: Mapping[str, Any] = field(default_factory=dict)
+    scaling: Any = None
     interrupted: bool = field(default=False, init=False)
     lowest: float = field(default=math.inf, init=False)
     n_solutions: int = field(default=0, init=False)

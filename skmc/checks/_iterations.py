@@ -32,13 +32,14 @@ STEPS = (
     of_iterative,
 )
 def the_objective_falls(case: Case) -> None:
-    """The objective is lower at the end, and never rises if the tags say so."""
+    """The objective is lower at the end or zero; it never rises if the tags say so."""
     truth, hidden = rank_two()
     cells = Entries.of_matrix(np.where(hidden, np.nan, truth), one_unit=True)
     completer = case.make(tol=0.0).fit(cells)
     objective = completer.history_["objective"]
     first, last = objective[0], objective[-1]
-    expect(last < first, f"the objective is {first:.6g} at first, {last:.6g} at last")
+    falls = last < first or last < 1e-20  # an exact start leaves errors of rounding
+    expect(falls, f"the objective is {first:.6g} at first, {last:.6g} at last")
     rise = np.diff(objective).max(initial=0)
     expect(
         not case.tags.monotone or rise <= 1e-12 * first,

@@ -14,9 +14,9 @@ TABLE = (
     ("chained",),
     ("chained-trees",),
 )
-WIDE = (TABLE[0],)
+WIDE = (("mean", "knn", "ialm", "factorization", "gaussian", "copula"),)
 RATINGS = (
-    ("mean", "soft-impute", "factorization"),
+    ("mean", "factorization"),
     ("bayesian-factorization-implicit",),
 )
 INFORMED = ("factorization", "bayesian-factorization")  # with side information
@@ -52,11 +52,11 @@ NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "soft-impute": ("SoftImputeCompleter", {}, {}),
     "air": ("AIRCompleter", {}, {}),
     "factorization": ("FactorizationCompleter", {}, {}),
-    "bayesian-factorization": ("BayesianFactorizationCompleter", {}, {}),
+    "bayesian-factorization": ("BayesianFactorizationCompleter", {}, {"n_draws": 30}),
     "bayesian-factorization-implicit": (
         "BayesianFactorizationCompleter",
         {"implicit": True, "heteroscedastic": True},
-        {},
+        {"n_draws": 30},
     ),
     "dmf-tv": ("DMFCompleter", {"regularizer": "tv"}, {}),
     "biharmonic": ("BiharmonicCompleter", {}, {}),

@@ -40,6 +40,7 @@ NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-9  # relative distance from the cells of a matrix that fits exactly
 SPARE = 1.05  # fewest cells for each degree of freedom
 MORE = 60  # steps of the path beyond a matrix that fits up to noise
+CLOSER = 0.5  # ratio of the misfits of two such matrices on the path
 UNITS = 1e3  # ratio of the columns' units above which they are scaled
 PATIENCE = 2, 8  # fewest steps at a rank, in the first path and later
 SURE = 1.4  # cells for each degree of freedom at which one path is enough
@@ -224,13 +225,13 @@ class LogDetCompleter(IterativeCompleter):
 
     def _scaled(self, given: Given) -> Given:
         if given.scaling is None:
-            units = _units_of(given.data, self.scaling)
+            units = units_of(given.data, self.scaling)
             given = replace(given, data=given.data.scaled(units), scaling=units)
         return super()._scaled(given)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         rank = None if self.rank == "auto" else checked_rank(self.rank, data.shape)
-        recovery = _Recovery(data, trials, self.max_iter, rank)
+        recovery = Recovery(data, trials, self.max_iter, rank)
         with trials.interruptible():
             recovery.search()
         best = recovery.best
@@ -242,7 +243,7 @@ class LogDetCompleter(IterativeCompleter):
         return VariableProjection(params.start)
 
     def _finish(self, data: SparseObserved, solution: Solution) -> Solution:
-        certified = _certificate(data, solution.X)
+        certified = certificate(data, solution.X)
         return replace(solution, outputs={**solution.outputs, "certified": certified})
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +262,7 @@ class LogDetCompleter(IterativeCompleter):
 
 
 @dataclass
-class _Candidate:
+class Candidate:
     """A matrix of low rank that may be the answer."""
 
     X: LowRank
@@ -275,22 +276,27 @@ class _Candidate:
 
 
 @dataclass(eq=False)
-class _Recovery:
-    """A search for the matrix of lowest rank that fits the cells, or fits them best."""
+class Recovery:
+    """A search for the matrix of lowest rank that fits the cells, or fits them best.
+
+    Without ``trials``, nothing is held out: only matrices with little noise are found.
+    """
 
     data: SparseObserved
-    trials: Trials
+    trials: Trials | None
     max_iter: int
     rank: int | None = None  # the largest one
+    most_work: float = math.inf
     n_steps: int = field(default=0, init=False)
+    work: int = field(default=0, init=False)  # steps times cells times components
     tolerance: float = field(init=False)
-    best: _Candidate = field(init=False)
+    best: Candidate = field(init=False)
 
     def __post_init__(self) -> None:
         self.tolerance = _exactness(self.data)
         self.data = _in_double(self.data)
         zero = LowRank(*(self.data.values.new_zeros(n, 1) for n in self.data.shape))
-        self.best = _Candidate(zero, math.inf, exact=not bool(self.data.energy > 0))
+        self.best = Candidate(zero, math.inf, exact=not bool(self.data.energy > 0))
 
     def freedom(self, rank: int) -> int:
         m, n = self.data.shape
@@ -330,7 +336,7 @@ class _Recovery:
         noise = best.misfit / (1 - freedom / n_cells) ** 0.5
         return best.exact or noise < SMALL_NOISE
 
-    def follow(self, ranks: Iterable[int], patience: int) -> _Candidate:
+    def follow(self, ranks: Iterable[int], patience: int) -> Candidate:
         """Raise the rank where the path has settled; refine it where it has a gap."""
         ranks, n_cells = list(ranks), len(self.data.values)
         state: Any = None
@@ -342,14 +348,15 @@ class _Recovery:
             solver = LogDet(rank, patience, state)
             while exact is None:
                 if state is not None and seconds_left() <= 0:
-                    self.offer(_Candidate(state.candidate(rank), state.distance, False))
+                    self.offer(Candidate(state.candidate(rank), state.distance, False))
                     raise OutOfTime
                 left = max(1, limit - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
                 state = solution.outputs["state"]
                 self.n_steps += int(solution.n_iter)
+                self.work += int(solution.n_iter) * n_cells * (rank + AHEAD)
                 failed = solution.status[0] is Status.DIVERGED
-                over = failed or self.n_steps >= limit
+                over = failed or self.n_steps >= limit or self.work >= self.most_work
                 given = state.has_settled and last and self.rank is not None
                 spare = n_cells > SURE * self.freedom(rank)
                 clear = spare or state.distance < CLEAR * closest
@@ -361,8 +368,12 @@ class _Recovery:
                     if found.misfit < SMALL_NOISE and n_cells > SURE * self.freedom(
                         rank
                     ):
+                        if self.trials is not None:
+                            limit = min(limit, self.n_steps + MORE)
+                        elif found.misfit < CLOSER * closest:
+                            self.offer(found)
+                            limit = self.n_steps + MORE
                         closest = min(closest, found.misfit)
-                        limit = min(limit, self.n_steps + MORE)
                 solver = replace(solver, start=state.after_refining())
                 if state.has_settled or over:
                     break
@@ -371,15 +382,17 @@ class _Recovery:
             settled.append(state.candidate(rank))
             if over:
                 break
-        if exact is None:
+        if exact is None and self.trials is None:
+            exact = self.best
+        elif exact is None:
             exact = self.most_likely(settled or [state.candidate(rank)])
         self.offer(exact)
         return exact
 
-    def offer(self, found: _Candidate) -> None:
+    def offer(self, found: Candidate) -> None:
         """Keep the exact one of lowest rank, or else that of the least noise."""
 
-        def order(candidate: _Candidate) -> tuple[bool, float]:
+        def order(candidate: Candidate) -> tuple[bool, float]:
             if candidate.exact:
                 return False, candidate.rank
             spare = len(self.data.values) - self.freedom(candidate.rank)
@@ -388,7 +401,7 @@ class _Recovery:
         if order(found) < order(self.best):
             self.best = found
 
-    def refine(self, X: LowRank, n_steps: int) -> _Candidate:
+    def refine(self, X: LowRank, n_steps: int) -> Candidate:
         """Least squares from a matrix, and its distance from the cells."""
         solution = solve_part(
             VariableProjection(X, 1e-4, 0.1),
@@ -399,10 +412,11 @@ class _Recovery:
         )
         energy = self.data.energy.clamp_min(torch.finfo(self.data.dtype).tiny)
         misfit = float((self.data.misfit(solution.X) / energy).sqrt())
-        return _Candidate(solution.X, misfit, misfit < self.tolerance, X)
+        return Candidate(solution.X, misfit, misfit < self.tolerance, X)
 
-    def most_likely(self, settled: list[LowRank]) -> _Candidate:
+    def most_likely(self, settled: list[LowRank]) -> Candidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
+        assert self.trials is not None
         _, held_out = self.trials.cells
         best = settled[0]
         if held_out is not None and len(settled) > 1:
@@ -881,7 +895,7 @@ def _normalized(state: ProjectedState) -> Tensor:
     return P @ right.mT * s / len(rows) ** 0.5
 
 
-def _units_of(data: SparseObserved, how: str | None) -> Scaling:
+def units_of(data: SparseObserved, how: str | None) -> Scaling:
     """One unit for all cells, or one for each column if these differ widely."""
     if how == "auto":
         scale = Scaling.of(data, "columns", centre=False).scale
@@ -892,10 +906,10 @@ def _units_of(data: SparseObserved, how: str | None) -> Scaling:
     return Scaling.of(data, how, centre=False)
 
 
-def _certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
+def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
     """The rows and the columns of which an exact fit determines all cells."""
     if _is_wide(data):
-        cols, rows = _certificate(data.T, X.mT)
+        cols, rows = certificate(data.T, X.mT)
         return rows, cols
     tolerance = _exactness(data)
     data = _in_double(data)

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from skmc import Entries, LogDetCompleter, patterns, solve
+from skmc import (
+    AutoCompleter,
+    Entries,
+    FactorizationCompleter,
+    LogDetCompleter,
+    patterns,
+    solve,
+)
 from skmc.cells import SparseObserved
-from skmc.completers.logdet import VariableProjection, _certificate
+from skmc.completers.logdet import VariableProjection, certificate
 from skmc.linalg import LowRank
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -127,7 +134,7 @@ def test_wrong_fits_of_the_true_rank_are_not_certified(seeds):
             tol=1e-12,
             check_every=1,
         )
-        sure = torch.outer(*_certificate(cells, fit.X)).numpy()
+        sure = torch.outer(*certificate(cells, fit.X)).numpy()
         found = (fit.X.left @ fit.X.right.mT).numpy()
         far = np.abs(found - truth) > 1e-3
         assert not (far & sure).any()
@@ -161,3 +168,44 @@ def test_entries_stay_sparse_and_new_rows_are_completed():
 def test_a_rank_above_the_shape_is_an_error():
     with pytest.raises(ValueError, match="rank=9 is above"):
         LogDetCompleter(9, device="cpu").fit(np.ones((8, 8)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "how"), [(1.0, "array"), (1e4, "entries"), (10.0, "units")]
+)
+def test_factorization_adopts_what_the_cells_determine(condition, how):
+    truth, X = problem((60, 40), 3, 2.5, condition)
+    if how == "units":
+        units = np.random.RandomState(0).uniform(1, 30, 40)
+        truth, X = truth * units + 10 * units, X * units + 10 * units
+    rows = np.linalg.lstsq(truth[:4].T, truth[4:24].T)[0].T @ truth[:4]
+    new = np.where(np.isnan(X[4:24]), np.nan, rows)
+    completer = FactorizationCompleter(random_state=0, device="cpu")
+    completer.fit(Entries(X) if how == "entries" else X)
+    assert completer.rank_ == 3 + (how == "units")  # a mean is one component
+    assert error(completer.reconstruction_, truth) < 1e-8
+    assert error(completer.transform(new), rows) < 1e-6
+    completer.set_params(warm_start=True)
+    assert error(completer.fit(X).reconstruction_, truth) < 1e-8
+
+
+def test_factorization_adopts_least_squares_where_they_predict_better():
+    truth, X = problem((80, 60), 3, 3.0)
+    X = X + 1e-3 * np.random.RandomState(1).randn(*X.shape)
+    completer = FactorizationCompleter(random_state=0, device="cpu").fit(X)
+    assert completer.rank_ == 3
+    assert error(completer.reconstruction_, truth) < 5e-3
+
+
+def test_a_small_weight_is_reached_by_a_path():
+    truth, X = problem((80, 60), 3, 2.5)
+    completer = FactorizationCompleter(3, lambda_ridge=1e-8, random_state=0)
+    assert error(completer.fit_transform(X), truth) < 1e-3
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (100, 80)], ids=["wide", "ratings"])
+def test_a_stack_ends_where_few_cells_determine_the_matrix(shape):
+    truth, X = problem(shape, 3, 2.5, 1e3)
+    auto = AutoCompleter(random_state=0, device="cpu")
+    assert error(auto.fit_transform(X), truth) < 1e-8
+    assert auto.weights_ == {"factorization": 1.0}

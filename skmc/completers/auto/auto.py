@@ -192,8 +192,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     up to 150 cells         mean, knn, gaussian, ialm
     up to 20 columns        mean, knn, ialm, gaussian, copula; then   chained-trees
                             chained
-    more columns            mean, knn, ialm, gaussian, copula
-    up to 20 % observed     mean, soft-impute, factorization; then
+    more columns            mean, knn, ialm, factorization, gaussian,
+                            copula
+    up to 20 % observed     mean, factorization; then
                             bayesian-factorization-implicit
     side information        also factorization and
                             bayesian-factorization, with it

@@ -40,7 +40,10 @@ from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.factorization.als import ALS
+from skmc.completers.factorization.recovered import Recovered
+from skmc.completers.logdet import NEARLY_ZERO, SURE
 from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
+from skmc.loop import OutOfTime, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
@@ -52,7 +55,10 @@ FINER = 0.5**0.5  # factor between weights at the chosen rank
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 SWEEPS = (6, 4)  # of a trial from random factors, and from those of another trial
 SIDE_SWEEPS = 10
+BY_PATH = 1e-3  # weight below which a path of larger ones leads to the first factors
 LEAST = 0.01  # smallest singular value of the first factors of counts
+PREDICTED = 0.5  # largest share of the variance that is not, if recovery is tried
+RECOVERY_STEPS = 15
 VANISHED = 0.003  # share of a component in the deviation of the cells
 
 
@@ -186,6 +192,7 @@ class FactorizationCompleter(
     See Also
     --------
     BayesianFactorizationCompleter : More accurate for ratings, and slower.
+    LogDetCompleter : Exact recovery from few cells, with a certificate.
     SoftImputeCompleter : The same penalty as a convex problem.
     skmc.model_selection.RankingScorer : Judges recommendations.
 
@@ -257,6 +264,16 @@ class FactorizationCompleter(
     before. With side information, it tries .32, .224, .157, ... in ten sweeps each from
     random factors, all ranks, and for ``lambda_side`` :math:`\lambda` times the mean
     number of cells of a row times 10, 3, 1, ..., .003.
+
+    If the factors then predict half of the variance of the held-out cells, the matrix
+    may have low rank exactly. `LogDetCompleter`'s search follows, on all cells without
+    weights, for as long as the trials or for a few seconds. Its matrix is taken if the
+    cells determine it (its certificate), or if it predicts most held-out cells, and
+    their sum of squares, better. ``lambda_ridge_`` is then 1e-13, and the fit is least
+    squares.
+
+    A given weight below .001 is reached by a path of larger ones: from random factors,
+    it would lead to matrices that fit the cells and nothing else.
 
     References
     ----------
@@ -372,19 +389,76 @@ class FactorizationCompleter(
                     search.choose_rank(most, patience=6 if informed else 1)
                 if weight == "auto" and not informed:
                     search.refine()
+                    found = self._recovered(data, trials, search.best)
+                    if found is not None:
+                        chosen = {"rank": found.rank, "lambda_ridge": NEARLY_ZERO}
+                        return Choice(chosen, found)
         best = search.best
         if best is None:
             size = 1 if rank == "auto" else size
             side = first * cells if side == "auto" else side
-            best = _Trial(0.0, size, first, side, None)
+            start = None
+            if first < BY_PATH and not informed and self.alpha is None:
+                start = self._by_path(data, size, first, trials)
+            best = _Trial(0.0, size, first, side, start)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
         if informed:
             return Choice({**chosen, "lambda_side": best.side})
         return Choice(chosen, best.factors)
 
+    def _by_path(
+        self, data: SparseObserved, rank: int, weight: float, trials: Trials
+    ) -> tuple[Tensor, Tensor] | None:
+        """Factors for a small weight, which random ones would lead astray."""
+        factors = None
+        with trials.interruptible():
+            for larger in (w for w in WEIGHTS if w > weight):
+                if factors is not None and seconds_left() <= 0:
+                    raise OutOfTime
+                solver = self._als(data, rank, larger, 1.0, trials.rng, factors)
+                sweeps = min(self.max_iter, SWEEPS[factors is not None])
+                solution = solve_part(solver, data, max_iter=sweeps, check_every=1)
+                factors = _last_factors(solution.X, rank, row_biases=True)
+        return factors
+
+    def _recovered(
+        self, data: Any, trials: Trials, best: _Trial | None
+    ) -> Recovered | None:
+        """A matrix that the cells determine, or that completes them better.
+
+        A matrix of low rank that is found from enough cells is one of which penalized
+        factors predict at least half of the variance.
+        """
+        if not isinstance(data, SparseObserved) or data.weights is not None:
+            return None
+        train, held_out = trials.cells
+        assert best is not None and best.factors is not None
+        if best.error > PREDICTED * float(held_out.energy):
+            return None
+        rank = None if self.rank == "auto" else self.rank
+        row_biases = self.biases in ("both", "rows")
+        found = Recovered.of(data, trials.scaling, rank, row_biases)
+        if found is None or found.is_certain:
+            return found
+        # The start has seen the held-out cells, which the others must determine.
+        m, n = data.shape
+        if len(train.values) < SURE * found.rank * (m + n - found.rank):
+            return None
+        fit = trials.run(found, max_iter=RECOVERY_STEPS, tol=1e-6)
+        errors = [
+            held_out.residual(X).double().square()
+            for X in (LowRank.with_biases(*best.factors), fit.X)
+        ]
+        gain = errors[0] - errors[1]
+        # Large errors are few: their mean alone would be a matter of chance.
+        wins = float((gain > 0).double().mean()) > 0.5 + len(gain) ** -0.5
+        return found if wins and float(gain.sum()) > 0 else None
+
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
+        if isinstance(params.start, Recovered):
+            return params.start
         row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
         last = _last_factors(before, params.rank, row_biases) or params.start
