@@ -9,22 +9,51 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from numpydoc.docscrape import ClassDoc
+from numpydoc.docscrape import ClassDoc, FunctionDoc
 
 import skmc
 from skmc import sensing
 from skmc.checks import all_completers
 
 
-def public_classes():
-    """Classes in the ``__all__`` of a room that have a constructor of their own."""
+def public_names():
+    """Classes and functions in the ``__all__`` of a room."""
     rooms = [info.name for info in pkgutil.iter_modules(skmc.__path__, "skmc.")]
     for room in ["skmc", *(room for room in rooms if "._" not in room)]:
         module = import_module(room)
         for name in getattr(module, "__all__", ()):
-            cls = getattr(module, name)
-            if inspect.isclass(cls) and "__init__" in vars(cls):
-                yield cls
+            yield getattr(module, name)
+
+
+def public_classes():
+    """Those that have a constructor of their own."""
+    for cls in public_names():
+        if inspect.isclass(cls) and "__init__" in vars(cls):
+            yield cls
+
+
+def public_functions():
+    """Functions, and the methods that a class shows on its page."""
+    for member in public_names():
+        if inspect.isfunction(member):
+            yield inspect.unwrap(member)
+        elif inspect.isclass(member):
+            for name, method in inspect.getmembers(member, inspect.isroutine):
+                function = inspect.unwrap(getattr(method, "__func__", method))
+                ours = str(getattr(function, "__module__", "")).startswith("skmc")
+                if ours and not name.startswith("_") and function.__doc__:
+                    yield function
+
+
+def test_every_argument_is_documented():
+    for function in public_functions():
+        known = {
+            name.lstrip("*")
+            for entry in FunctionDoc(function)["Parameters"]
+            for name in entry.name.split(", ")
+        }
+        missing = {*inspect.signature(function).parameters} - {"self", "cls"} - known
+        assert not missing, f"{function.__qualname__}: {missing}"
 
 
 def documented(cls):
