@@ -59,6 +59,8 @@ STILL = 1e-4  # a number that is zero up to rounding errors
 REDUNDANT = 1e-6  # the same for numbers of widely different size
 RIGID = 10_000_000  # cells of all stresses, up to which other solutions are excluded
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
+REFINING_ACCURACY = 0.01, 1e-3  # of steps, and of those to a matrix that nearly fits
+NEARLY_EXACT = 1e-6
 BEYOND = 10  # ranks after the best one on held-out cells
 
 
@@ -372,7 +374,7 @@ class Recovery:
                 spare = n_cells > SURE * self.freedom(rank)
                 clear = spare or state.distance < CLEAR * closest
                 if (state.has_gap and clear) or given:
-                    found = self.refine(state.candidate(rank), REFINING_STEPS)
+                    found = self.refine(state.candidate(rank))
                     if found.exact:
                         self.offer(found)
                         return settled
@@ -402,18 +404,26 @@ class Recovery:
         if order(found) < order(self.best):
             self.best = found
 
-    def refine(self, X: LowRank, n_steps: int) -> Candidate:
-        """Least squares from a matrix, and its distance from the cells."""
-        solution = solve_part(
-            VariableProjection(X, 1e-4, 0.1),
-            self.data,
-            max_iter=n_steps,
-            tol=1e-10,
-            check_every=1,
-        )
+    def refine(self, X: LowRank) -> Candidate:
+        """Least squares from a matrix, and its distance from the cells.
+
+        Steps are accurate only where the matrix nearly fits.
+        """
         energy = self.data.energy.clamp_min(torch.finfo(self.data.dtype).tiny)
-        misfit = float((self.data.misfit(solution.X) / energy).sqrt())
-        return Candidate(solution.X, misfit, misfit < self.tolerance, X)
+        found, misfit = X, math.inf
+        for accuracy in REFINING_ACCURACY:
+            solution = solve_part(
+                VariableProjection(found, 1e-4, 0.1, accuracy),
+                self.data,
+                max_iter=REFINING_STEPS,
+                tol=1e-10,
+                check_every=1,
+            )
+            found = solution.X
+            misfit = float((self.data.misfit(found) / energy).sqrt())
+            if not self.tolerance < misfit < NEARLY_EXACT:
+                break
+        return Candidate(found, misfit, misfit < self.tolerance, X)
 
     def most_likely(self, settled: list[LowRank]) -> Candidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
@@ -435,7 +445,7 @@ class Recovery:
                     lowest, best = error, fit.X
                 if X.left.shape[1] >= best.left.shape[1] + 2 and lowest < 0.3:
                     break
-        return self.refine(best, REFINING_STEPS)
+        return self.refine(best)
 
 
 @dataclass(frozen=True, kw_only=True)

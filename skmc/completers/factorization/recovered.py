@@ -57,6 +57,8 @@ class Recovered(VariableProjection):
         if search.best.exact:
             return None
         search.follow(range(1, search.largest + 1), PATIENCE[0])
+        if search.near is not None and not search.is_sure:
+            search.follow_one(search.near.rank)
         best, sure = search.best if search.best.exact else search.near, False
         if best is None or rank not in (None, best.rank):
             return None
