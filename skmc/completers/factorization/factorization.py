@@ -437,7 +437,7 @@ class FactorizationCompleter(
             return None
         rank = None if self.rank == "auto" else self.rank
         row_biases = self.biases in ("both", "rows")
-        found = Recovered.of(data, trials.scaling, rank, row_biases)
+        found = Recovered.of(data, trials, rank, row_biases)
         if found is None or found.is_certain:
             return found
         # The start has seen the held-out cells, which the others must determine.
