@@ -343,7 +343,7 @@ class Recovery:
 
     @property
     def is_sure(self) -> bool:
-        """Whether enough cells are fitted exactly, or more of them up to little noise."""
+        """Whether enough cells fit exactly, or more of them up to little noise."""
         n_cells = len(self.data.values)
         if self.best.exact or self.near is None:
             return self.best.exact and n_cells >= SURE * self.freedom(self.best.rank)
