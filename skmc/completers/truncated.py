@@ -137,6 +137,12 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     Memory grows with ``n_samples n_features`` and with the square of the smaller of
     both.
 
+    With ``rank="auto"``, the missing cells of a row are their posterior means given
+    its other cells: its scores are normal with the covariance of all rows, and the
+    noise is the one under which the held-out cells are most likely. So rows with few
+    cells are not far away. If there are fewer rows than columns, this holds for
+    columns. New rows are completed in the same way.
+
     References
     ----------
     Hu, Zhang, Ye, Li, He. Fast and accurate matrix completion via truncated nuclear
@@ -181,7 +187,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
                 f"weighted=True is a separate method that does not use solver="
                 f"{self.solver!r}; leave solver at 'admm'."
             )
-        rank = choose_rank(
+        return choose_rank(
             self.rank,
             data,
             trials,
@@ -190,7 +196,6 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
         )
-        return Choice({"rank": rank})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)
