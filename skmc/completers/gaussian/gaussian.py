@@ -69,6 +69,7 @@ RANKS = (1, 2, 3, 5, 8, 12, 20)
 RANK_STEPS = 15
 ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
+FIRST_STEPS = 20  # of data augmentation before the first draw of the model
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
 REDRAWS = 5  # of rows outside of bounds
 SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
@@ -221,8 +222,11 @@ class GaussianCompleter(
 
     `sample` draws missing cells from their joint distribution. Each draw has a mean and
     a covariance of its own, from their posterior distribution given the fitted cells,
-    by three steps of data augmentation. Where the covariance has factors, and after a
-    fit to a collection of Dask, all draws have those of the fit.
+    by three steps of data augmentation. With ``lambda_ridge="auto"``, the prior of the
+    draws is none if each two columns are observed together in more than twice as many
+    rows as there are columns: the prior that completes best shrinks correlations, and
+    estimates from the draws would be biased. Where the covariance has factors, and
+    after a fit to a collection of Dask, all draws have those of the fit.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper. So correlations of columns with few levels are too small. The variance of
@@ -551,8 +555,10 @@ class GaussianCompleter(
     def _drawn_rows(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
-        return self._fitted.sample(*parts)
+        ridge = self.lambda_ridge_
+        if self.lambda_ridge == "auto" and self._fitted.is_determined:
+            ridge = 0.0  # a prior that completes better would bias estimates
+        return self._fitted.sample(cells, n_samples, ridge, rng, self._bounds)
 
 
 def _surprise(model: Any, train: Any, held_out: Any) -> float:
@@ -563,7 +569,7 @@ def _surprise(model: Any, train: Any, held_out: Any) -> float:
     """
     mean, variance = model.given_others(train.values.double(), train.mask)
     off = held_out.values - mean
-    surprise = off.square() / variance + variance.log()
+    surprise = held_out.times * (off.square() / variance + variance.log())
     return float(surprise[held_out.mask & (variance > 0)].sum())
 
 
@@ -613,6 +619,22 @@ class Conditional(Fitted):
         if self.cells is None:
             raise AttributeError(NOT_IN_MEMORY)
         return self.cells
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the rows determine the covariance without a prior.
+
+        Each two columns are observed together in more than twice as many rows as there
+        are columns.
+        """
+        if self.cells is None:
+            return False
+        seen = ~np.isnan(self.cells[:, self.statistics.varies])
+        weights = self.row_weights
+        if weights is None:
+            weights = np.ones(len(seen))
+        together = (weights[:, None] * seen).T @ seen
+        return bool(together.min(initial=np.inf) > 2 * seen.shape[1])
 
     def attributes(self) -> dict[str, Any]:
         """The fitted attributes of the completer."""
@@ -796,10 +818,12 @@ class Conditional(Fitted):
         beyond = self._limits_of(self.cells[used], used)
         scores = torch.from_numpy(self.marginals.scores(self.cells[used]))
         seen, times = ~torch.isnan(scores), torch.from_numpy(weights[used])
+        steps = FIRST_STEPS
         while True:
-            for _ in range(POSTERIOR_STEPS):
+            for _ in range(steps):
                 whole = _drawn(model, scores, seen, rng, limits, beyond)
                 model = Gaussian.from_posterior(whole, times, ridge, rng)
+            steps = POSTERIOR_STEPS
             yield model
 
     def sums_of(self, cells: np.ndarray) -> ExpectedSums:
