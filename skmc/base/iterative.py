@@ -42,6 +42,7 @@ from skmc.loop import (
 )
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
+from skmc.patterns.copies import merged
 from skmc.solvers import ParametricSolver, Solver, modules_in
 from skmc.terms import Sum, Term
 
@@ -276,7 +277,22 @@ class IterativeCompleter(BaseCompleter):
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
-        """Draw the share of the observed cells to hold out."""
+        """Draw the share of the observed cells to hold out.
+
+        Cells that a copy of the row still shows are held out with it. Empty rows and
+        columns do not change the others.
+        """
+        if self.completer_tags.pictures:
+            return patterns.random(cells, share, spare=True, random_state=seed)
+        distinct, place = merged(cells)
+        seen = ~np.isnan(distinct)
+        core = np.ix_(seen.any(1), seen.any(0))
+        hidden = np.zeros(distinct.shape, bool)
+        hidden[core] = self._drawn_distinct(distinct[core], share, seed)
+        return hidden[place] & ~np.isnan(cells)
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        """Draw among rows and columns with a cell, without copies."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
     def _for_trials(self, data: Any) -> Cells:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from skmc import patterns
 from skmc.base import Choice, Trials
 from skmc.cells import Cells, Observed
-from skmc.new_rows import FoldIn
+from skmc.new_rows import FoldIn, RowIndex
 from skmc.solvers import HardRank, Solver
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
@@ -56,3 +59,12 @@ def choose_rank(
     parts = tuple(part.cpu() for part in parts)
     noise = FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
     return Choice({"rank": best}, noise=noise)
+
+
+def held_out_by_content(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Draw cells to hold out that do not depend on the order of the rows."""
+    ranks = [np.searchsorted(np.sort(column), column) for column in cells.T]
+    order = RowIndex(np.array(ranks, float).T).order
+    hidden = np.empty(cells.shape, bool)
+    hidden[order] = patterns.random(cells[order], share, spare=True, random_state=seed)
+    return hidden

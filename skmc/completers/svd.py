@@ -24,7 +24,7 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Given, Observed, SparseObserved
-from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
+from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank, held_out_by_content
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -186,6 +186,9 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> Choice:
         ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
         return choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        return held_out_by_content(cells, share, seed)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         if isinstance(data, ChunkedRows):

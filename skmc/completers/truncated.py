@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
-from skmc.completers._rank import WITH_MEAN, choose_rank
+from skmc.completers._rank import WITH_MEAN, choose_rank, held_out_by_content
 from skmc.linalg import SVD, Randomness, full_svd, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import (
@@ -196,6 +197,9 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
         )
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        return held_out_by_content(cells, share, seed)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)
