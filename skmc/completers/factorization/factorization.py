@@ -446,10 +446,7 @@ class FactorizationCompleter(
         if len(train.values) < SURE * found.rank * (m + n - found.rank):
             return None
         fit = trials.run(found, max_iter=RECOVERY_STEPS, tol=1e-6)
-        errors = [
-            held_out.residual(X).double().square()
-            for X in (penalized, fit.X)
-        ]
+        errors = [held_out.residual(X).double().square() for X in (penalized, fit.X)]
         gain = errors[0] - errors[1]
         # Large errors are few: their mean alone would be a matter of chance.
         wins = float((gain > 0).double().mean()) > 0.5 + len(gain) ** -0.5
