@@ -186,12 +186,27 @@ class IterativeCompleter(BaseCompleter):
         given: Given,
     ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
+        trials = self._trials(data, seed, rng, first, given)
+        with time_limit(CHOICE_SHARE * seconds_left()):
+            choice = self._choose(data, trials)
+            hurried = trials.n_solutions > 0 and seconds_left() <= 0
+        return replace(choice, hurried=hurried, interrupted=trials.interrupted)
+
+    def _trials(
+        self,
+        data: Cells,
+        seed: int,
+        rng: Randomness,
+        first: np.ndarray | None,
+        given: Given,
+    ) -> Trials:
+        """Trials on nine tenths of the cells."""
 
         def draw(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
             return _together(self._drawn(cells, share, seed), first)
 
         held_out = HELD_OUT_SHARE, seed, draw, first
-        trials = Trials(
+        return Trials(
             lambda: self._for_trials(data).split(*held_out),
             rng,
             self.tol,
@@ -199,10 +214,6 @@ class IterativeCompleter(BaseCompleter):
             given.known,
             given.scaling,
         )
-        with time_limit(CHOICE_SHARE * seconds_left()):
-            choice = self._choose(data, trials)
-            hurried = trials.n_solutions > 0 and seconds_left() <= 0
-        return replace(choice, hurried=hurried, interrupted=trials.interrupted)
 
     def _last_fit(self, given: Given) -> Fitted | None:
         """The fit from whose solution the next one starts."""

@@ -9,11 +9,11 @@ import torch
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
-from skmc.completers._rank import choose_rank
+from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
-from skmc.solvers import Descent, Solver
+from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError
 
 
@@ -39,7 +39,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Size of both outputs, which bounds the rank of the completion. "auto" is the
         rank that `SVDCompleter` chooses on held-out cells: with few cells, a size of 20
-        overfits before the rest is learned.
+        overfits before the rest is learned. 0 is the means alone.
     hidden : tuple of int >= 1, default=(256,)
         Widths of the hidden layers of each branch; () has none.
     lr : float > 0, default=0.003
@@ -167,9 +167,12 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        return replace(choose_rank(self.rank, data, trials), noise=None)
+        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        return replace(found, noise=None)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
+        if not params.rank:  # the means are better
+            return HardRank(0)
         hidden = checked_widths(params.hidden, fewest=0)
         rows, cols = (
             Branch.random([size, *hidden, params.rank], params.init_scale, rng)

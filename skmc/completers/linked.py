@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import KW_ONLY, field
+import math
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +21,8 @@ from skmc.base import (
     Trials,
 )
 from skmc.cells import Given, Observed
-from skmc.completers._rank import RANKS, choose_rank
-from skmc.linalg import Randomness, full_svd
+from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
+from skmc.linalg import Randomness, full_svd, seed_of
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
 from skmc.new_rows import EmbeddedRows
@@ -33,6 +34,7 @@ N_UNITS = 16
 SVD_STEPS = 50  # iterations of the initial SVD
 TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a rank or a weight
 RIDGES = (100.0, 10.0, 1.0, 0.1, 0.0)
+TYPICAL_RIDGE = 0.1  # of fits that compare two scalings
 
 
 class _LinkedDescent(Descent):
@@ -64,7 +66,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Number of columns of ``U`` and ``V``. "auto" tries ranks from half to twice the
         choice of `SVDCompleter` and takes the best on a held-out tenth of the observed
-        cells.
+        cells. 0, the means alone, is chosen if these complete the cells best.
     lambda_ridge : float >= 0 or "auto", default="auto"
         Weight :math:`\lambda` of half the squared norms of the factors. Values
         to try: .1, 1, 10, 100 (relative to data of variance 1; the misfit is a sum over
@@ -85,13 +87,11 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         ``F`` and all parameters ``W``.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardizes the data by the mean and standard deviation of the observed cells,
-        of each column or of all; undone on output. "auto" is "columns" for arrays and
-        data frames, whose columns may have different units, and "global" for `Entries`,
-        sparse matrices and files of ratings, whose cells have one unit. Try "global"
-        for an array of one unit, such as a picture or sensors by times. None leaves the
-        data unscaled.
-        With "columns", one link acts on all standardized columns. If all cells have one
-        unit, such as answers on one scale or counts, "global" lets it act on them.
+        of each column or of all; undone on output. None leaves the data unscaled. With
+        "columns", one link acts on all standardized columns; with "global", on cells of
+        one unit. "auto" is "global" for `Entries` and sparse matrices. For arrays and
+        data frames, it compares brief fits with both on held-out cells, in deviations
+        of the columns.
     device : str or torch.device, default="auto"
         Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
         CPU.
@@ -186,8 +186,48 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     latent_: np.ndarray = field(init=False)
 
+    def _scaled(self, given: Given) -> Given:
+        by_column = super()._scaled(given)
+        ours = given.scaling is None and self.scaling == "auto"
+        if not ours or by_column.scaling.scale.shape[-1] == 1:
+            return by_column
+        # One function of all columns is lost if each of them gets its own unit.
+        shared = given.scaling_of("global", centre=self.centre)
+        data = given.data.to(by_column.data.device).scaled(shared)
+        of_all = replace(by_column, data=data, scaling=shared)
+        errors = [self._trial_error(one, by_column) for one in (by_column, of_all)]
+        return of_all if errors[1] < errors[0] else by_column
+
+    def _trial_error(self, given: Given, by_column: Given) -> float:
+        """Squared error of a brief fit on held-out cells, in columns' deviations."""
+        seed = seed_of(self.random_state)
+        rng = Randomness.of([seed], dtype=given.data.dtype)
+        first = None if given.layout is None else given.first_columns
+        trials = self._trials(given.data, seed, rng, first, given)
+        train, held_out = trials.cells
+        if held_out is None:
+            return 0.0
+        rank = choose_rank(self.rank, given.data, trials, ranks=WITH_MEAN).params[
+            "rank"
+        ]
+        if not rank and given is not by_column:
+            return math.inf  # the mean of all cells is no model of a column
+        ridge = TYPICAL_RIDGE if self.lambda_ridge == "auto" else self.lambda_ridge
+        brief = max(1, int(TRIAL_SHARE * self.max_iter))
+        tried = {"rank": rank, "lambda_ridge": ridge, "max_iter": brief}
+        solver = self._make_solver(train, self._params(tried), trials.rng)
+        found = trials.run(solver, max_iter=brief).X
+        deviations = by_column.scaling.scale
+        ratio = torch.where(deviations > 0, given.scaling.scale / deviations, 0.0)
+        errors = (found - held_out.values) * ratio.to(found)
+        return float(errors[held_out.mask].square().sum())
+
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        first = rank = choose_rank(self.rank, data, trials).params["rank"]
+        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        first = rank = found.params["rank"]
+        if not rank:  # the means are better
+            ridge = 0.0 if self.lambda_ridge == "auto" else self.lambda_ridge
+            return Choice({"rank": rank, "lambda_ridge": ridge})
         ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
 
@@ -210,6 +250,8 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         first = HardRank(params.rank)
+        if not params.rank:
+            return first
         start = solve_part(first, data, max_iter=SVD_STEPS, tol=params.tol)
         svd = full_svd(start.X).first(params.rank)
         root = svd.s.sqrt()

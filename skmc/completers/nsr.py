@@ -11,7 +11,7 @@ from torch import Tensor
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
-from skmc.completers._rank import choose_rank
+from skmc.completers._rank import WITH_MEAN, choose_rank
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import SkipNetwork
@@ -50,7 +50,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Size of the code. "auto" is the rank that `SVDCompleter` chooses on held-out
-        cells.
+        cells; 0 is the means alone.
     n_units : int >= 1 or None, default=None
         Width of the layer. None is ``4 n_features``, at most 1000.
     lambda_decoder : float >= 0 or "auto", default="auto"
@@ -181,8 +181,10 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     lambda_decoder_: float = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        rank = choose_rank(self.rank, data, trials).params["rank"]
-        weight: Any = self.lambda_decoder
+        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        rank, weight = found.params["rank"], self.lambda_decoder
+        if not rank:  # the means are better
+            weight = 0.0 if weight == "auto" else weight
         if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))
             tried = {"rank": rank, "max_iter": brief}
@@ -196,6 +198,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         return Choice({"rank": rank, "lambda_decoder": weight})
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
+        if not params.rank:
+            return HardRank(0)
         horizon = params.max_iter
         start = solve_part(HardRank(params.rank), data, max_iter=SVD_STEPS)
         # All trials start with the same units.

@@ -298,3 +298,27 @@ def test_embedded_rows_use_bounded_memory(monkeypatch, of_rank_two):
         full_svd(torch.eye(6)).first(2), torch.eye(6), 1.0, 90, draw()
     )
     assert skip.n_held == 2 * 90  # the wide layer's slopes
+
+
+@pytest.mark.parametrize(
+    "cls", [BiBNNCompleter, LinkedFactorizationCompleter, NSRCompleter]
+)
+def test_independent_columns_are_completed_by_their_means(cls):
+    rng = np.random.RandomState(5)
+    truth = rng.randn(120, 10) * np.arange(1, 11) + rng.randn(10)
+    X = np.where(rng.rand(*truth.shape) < 0.3, np.nan, truth)
+    hidden = np.isnan(X)
+    means = np.broadcast_to(np.nanmean(X, 0), X.shape)
+    found = cls(random_state=0).fit_transform(X)
+    errors = [np.square((Y - truth)[hidden]).sum() for Y in (found, means)]
+    assert errors[0] < 1.05**2 * errors[1]
+
+
+@pytest.mark.long
+def test_a_shared_link_is_found_in_columns_of_one_unit(linked):
+    X, truth, _ = linked
+    completer = LinkedFactorizationCompleter(4, 0.1, random_state=0).fit(X)
+    assert lost(completer.reconstruction_, truth, X.mask) < 1
+    units = 10.0 ** np.random.RandomState(0).uniform(-2, 2, truth.shape[1])
+    scaled = LinkedFactorizationCompleter(4, 0.1, random_state=0).fit(X * units)
+    assert scaled._fitted.row_map.scaling.scale.shape[-1] == truth.shape[1]

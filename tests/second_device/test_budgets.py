@@ -153,7 +153,7 @@ def steps():
 SOLVERS = [
     cls
     for cls in all_solvers()
-    if "step" in vars(cls) and inspect.isfunction(cls.step) or cls.__name__ in BUDGETS
+    if ("step" in vars(cls) and inspect.isfunction(cls.step)) or cls.__name__ in BUDGETS
 ]
 
 
