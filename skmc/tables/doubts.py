@@ -185,8 +185,8 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
             if counts[end] > 1 and gap > np.ptp(others):
                 found = levels[end]
                 doubt = (
-                    f"occurs {counts[end]} times and is further from the other values "
-                    "of this column than these are from each other"
+                    f"occurs {'twice' if counts[end] == 2 else f'{counts[end]} times'} "
+                    "and is far from all other values of this column"
                 )
                 break
     if found is None:
