@@ -167,8 +167,8 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     >>> import numpy as np
     >>> from skmc.tables import doubtful_number
     >>> row, doubt = doubtful_number(np.array([3, -999, np.nan, 5, 7, 4, -999]))
-    >>> row, doubt[:19]
-    (1, '-999 occurs 2 times')
+    >>> row, doubt[:21]
+    (1, '-999 occurs twice and')
     >>> doubtful_number(np.array([1.0, 2.0, 3.0, 9.0])) is None
     True
     """
