@@ -28,7 +28,7 @@ from skmc.base.reporting import (
 )
 from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
 from skmc.cells import Cells, Container, Given, Observed
-from skmc.linalg import Randomness, resolve_device, seed_of, threads_for
+from skmc.linalg import Randomness, resolve_device, seed_of, threads_for, work_of
 from skmc.loop import (
     CallbackHooks,
     HeldOut,
@@ -42,6 +42,7 @@ from skmc.loop import (
 )
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
+from skmc.patterns.copies import merged
 from skmc.solvers import ParametricSolver, Solver, modules_in
 from skmc.terms import Sum, Term
 
@@ -152,6 +153,8 @@ class IterativeCompleter(BaseCompleter):
                 solution = Solution.before(train)
             else:
                 solution = self._finish(given.data, solution)
+                if choice.noise is not None:
+                    solution = _with_posteriors(given.data, solution, choice.noise)
             outcome = self._outcome(given, choice.params, solution, choice.hurried)
             diverging = solution.status[0] is Status.DIVERGED
             if diverging and (names := _faulty(solver, solution)):
@@ -275,7 +278,22 @@ class IterativeCompleter(BaseCompleter):
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
-        """Draw the share of the observed cells to hold out."""
+        """Draw the share of the observed cells to hold out.
+
+        Cells that a copy of the row still shows are held out with it. Empty rows and
+        columns do not change the others.
+        """
+        if self.completer_tags.pictures:
+            return patterns.random(cells, share, spare=True, random_state=seed)
+        distinct, place = merged(cells)
+        seen = ~np.isnan(distinct)
+        core = np.ix_(seen.any(1), seen.any(0))
+        hidden = np.zeros(distinct.shape, bool)
+        hidden[core] = self._drawn_distinct(distinct[core], share, seed)
+        return hidden[place] & ~np.isnan(cells)
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        """Draw among rows and columns with a cell, without copies."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
     def _for_trials(self, data: Any) -> Cells:
@@ -326,7 +344,7 @@ class IterativeCompleter(BaseCompleter):
         self, outputs: dict[str, Any], data: Any
     ) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the map that completes scaled new rows from their values and mask."""
-        return FoldIn.later(outputs["X"], data)
+        return outputs.get("posterior") or FoldIn.later(outputs["X"], data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """Return a warning if the fit did not succeed, else None."""
@@ -526,6 +544,28 @@ class IterativeCompleter(BaseCompleter):
 def _together(hidden: np.ndarray, first: np.ndarray | None) -> np.ndarray:
     """Hold out the columns that represent one cell of a table with the first one."""
     return hidden if first is None else hidden[..., first]
+
+
+def _with_posteriors(
+    data: Observed, solution: Solution, noise: tuple[float, float]
+) -> Solution:
+    """Replace missing cells by their posterior means given the others of their row.
+
+    In a completion of low rank, a row with few cells has a least-squares solution that
+    can be arbitrarily far away. If there are fewer rows than columns, columns are the
+    samples instead.
+    """
+    X, values = solution.X.double().cpu(), data.values.double().cpu()
+    root = data.times.double().cpu().sqrt()
+    of_rows = FoldIn.with_noise(X, noise[0])
+    with threads_for(work_of(X.numel(), min(X.shape))):
+        if X.shape[0] >= X.shape[1]:
+            found = of_rows(values, root)
+        else:
+            found = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
+    found = torch.where(data.mask, solution.X, found.to(solution.X))
+    outputs = {**solution.outputs, "X": found, "posterior": of_rows}
+    return replace(solution, outputs=outputs)
 
 
 def _on_cpu(value: Any) -> Any:

@@ -49,6 +49,8 @@ class Trials:
         Whether the user has interrupted a trial, so that the fit ends as well.
     lowest : float
         Lowest error in the last search; infinite if nothing was tried.
+    solution : Solution or None
+        Solution of the best candidate in the last search.
 
     See Also
     --------
@@ -63,6 +65,7 @@ class Trials:
     scaling: Any = None
     interrupted: bool = field(default=False, init=False)
     lowest: float = field(default=math.inf, init=False)
+    solution: Solution | None = field(default=None, init=False)
     n_solutions: int = field(default=0, init=False)
 
     @cached_property
@@ -161,15 +164,17 @@ class Trials:
         """
         candidates = iter(candidates)
         best = next(candidates)
-        self.lowest, failures = math.inf, 0
+        self.lowest, self.solution, failures = math.inf, None, 0
         if self.interrupted or self.cells[1] is None:
             return best
         with self.interruptible():
             for candidate in itertools.chain([best], candidates):
                 solver = solver_of(candidate, self.cells[0])
-                error = self.error(self.run(solver, max_iter=max_iter))
+                solution = self.run(solver, max_iter=max_iter)
+                error = self.error(solution)
                 if error < self.lowest:
                     best, self.lowest, failures = candidate, error, 0
+                    self.solution = solution
                 else:
                     failures += 1
                 if failures == patience:
@@ -187,6 +192,10 @@ class Choice:
         Values that replace those of the constructor.
     start : object, default=None
         Where the solver of the fit starts, as the solution of the best trial does.
+    noise : tuple of float or None, default=None
+        Variance of the cells of rows, and of columns, around a low-rank completion.
+        The missing cells are then their posterior means given the others in their row
+        (or column, if there are fewer rows).
     hurried : bool, default=False
         Whether the time was too short to try all candidates.
     interrupted : bool, default=False
@@ -199,5 +208,6 @@ class Choice:
 
     params: dict[str, Any] = field(default_factory=dict)
     start: Any = None
+    noise: tuple[float, float] | None = None
     hurried: bool = False
     interrupted: bool = False

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from skmc.base import Trials
-from skmc.cells import Cells
+import numpy as np
+
+from skmc import patterns
+from skmc.base import Choice, Trials
+from skmc.cells import Cells, Observed
+from skmc.new_rows import FoldIn, RowIndex
 from skmc.solvers import HardRank, Solver
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
@@ -36,14 +40,31 @@ def choose_rank(
     # With few cells and components of similar size, the first few ranks are no better
     # than the mean, but the right one is far better.
     patience: int = 4,
-) -> int:
-    """Return ``rank``; for "auto", the one that completes held-out cells best.
+) -> Choice:
+    """Choose ``rank``; for "auto", the one that completes held-out cells best.
 
     ``solver_of`` makes a solver from a rank and the cells to train on. The search over
     ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` successive
-    failures.
+    failures. The noise of the best trial is chosen with it.
     """
     if rank != "auto":
-        return checked_rank(int(rank), data.shape)
+        return Choice({"rank": checked_rank(int(rank), data.shape)})
     possible = [rank for rank in ranks if rank <= min(data.shape)]
-    return trials.best(possible, solver_of, max_iter=max_iter, patience=patience)
+    best = trials.best(possible, solver_of, max_iter=max_iter, patience=patience)
+    train, held_out = trials.cells
+    if trials.solution is None or not isinstance(data, Observed):
+        return Choice({"rank": best})
+    values = train.values + held_out.values  # each is 0 where it has no cell
+    parts = trials.solution.X, values, train.times, held_out.times
+    parts = tuple(part.cpu() for part in parts)
+    noise = FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
+    return Choice({"rank": best}, noise=noise)
+
+
+def held_out_by_content(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Draw cells to hold out that do not depend on the order of the rows."""
+    ranks = [np.searchsorted(np.sort(column), column) for column in cells.T]
+    order = RowIndex(np.array(ranks, float).T).order
+    hidden = np.empty(cells.shape, bool)
+    hidden[order] = patterns.random(cells[order], share, spare=True, random_state=seed)
+    return hidden

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from skmc import patterns
 from skmc.base import (
     EDGES,
     Choice,
@@ -352,6 +353,10 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
 
     def _for_trials(self, data: Observed) -> Observed:
         return data.first_rows(MANY)
+
+    def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        # Equal rows of a picture are no copies.
+        return patterns.random(cells, share, spare=True, random_state=seed)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
         """Compare energies and implicit regularization alone on held-out cells.

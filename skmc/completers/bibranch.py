@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from typing import Literal
 
 import torch
@@ -169,7 +169,7 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        return Choice({"rank": choose_rank(self.rank, data, trials)})
+        return replace(choose_rank(self.rank, data, trials), noise=None)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         hidden = checked_widths(params.hidden, fewest=0)

@@ -189,7 +189,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     latent_: np.ndarray = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        first = rank = choose_rank(self.rank, data, trials)
+        first = rank = choose_rank(self.rank, data, trials).params["rank"]
         ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
 

@@ -44,6 +44,7 @@ CLOSER = 0.5  # ratio of the misfits of two such matrices on the path
 UNITS = 1e3  # ratio of the columns' units above which they are scaled
 PATIENCE = 2, 8  # fewest steps at a rank, in the first path and later
 SURE = 1.4  # cells for each degree of freedom at which one path is enough
+SURE_OF_NOISE = 1.8  # the same for a matrix that fits up to noise
 SMALL_NOISE = 0.1  # relative deviation of the noise for which the same holds
 EXTRA = 5  # singular values that are computed beyond the rank
 AHEAD = 3  # most components beyond the rank that a step has
@@ -58,6 +59,8 @@ STILL = 1e-4  # a number that is zero up to rounding errors
 REDUNDANT = 1e-6  # the same for numbers of widely different size
 RIGID = 10_000_000  # cells of all stresses, up to which other solutions are excluded
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
+REFINING_ACCURACY = 0.01, 1e-3  # of steps, and of those to a matrix that nearly fits
+NEARLY_EXACT = 1e-6
 BEYOND = 10  # ranks after the best one on held-out cells
 
 
@@ -279,13 +282,10 @@ class Candidate:
 
 @dataclass(eq=False)
 class Recovery:
-    """A search for the matrix of lowest rank that fits the cells, or fits them best.
-
-    Without ``trials``, nothing is held out: only matrices with little noise are found.
-    """
+    """A search for the matrix of lowest rank that fits the cells, or fits them best."""
 
     data: SparseObserved
-    trials: Trials | None
+    trials: Trials
     max_iter: int
     rank: int | None = None  # the largest one
     most_work: float = math.inf
@@ -293,6 +293,8 @@ class Recovery:
     work: int = field(default=0, init=False)  # steps times cells times components
     tolerance: float = field(init=False)
     best: Candidate = field(init=False)
+    near: Candidate | None = field(default=None, init=False)  # fits up to little noise
+    alone: set[int] = field(default_factory=set, init=False)  # ranks tried alone
 
     def __post_init__(self) -> None:
         self.tolerance = _exactness(self.data)
@@ -318,37 +320,49 @@ class Recovery:
         if self.best.exact:  # all cells are zero
             return
         for patience in PATIENCE:
-            self.follow(range(1, self.largest + 1), patience)
-            if self.is_sure or self.n_steps >= self.max_iter:
-                return
-        near = self.best.rank
-        for rank in (near - 1, near, near - 2, near + 1):
-            if not 1 <= rank <= self.largest:
-                continue
-            found = self.follow([rank], PATIENCE[-1])
-            if found.exact or self.n_steps >= self.max_iter:
-                return
+            settled = self.follow(range(1, self.largest + 1), patience)
+            if self.near is not None and not self.is_sure:
+                self.follow_one(self.near.rank)
+            if self.is_sure or self.is_over:
+                break
+        else:
+            near = (self.near or self.most_likely(settled)).rank
+            for rank in (near - 1, near, near - 2, near + 1):
+                self.follow_one(rank)
+        if not self.best.exact:
+            self.offer(self.most_likely(settled))
+
+    def follow_one(self, rank: int) -> None:
+        """Search at a rank alone, if this has not been tried and something is left."""
+        possible = 1 <= rank <= self.largest and rank not in self.alone
+        if possible and not (self.best.exact or self.is_over):
+            self.alone.add(rank)
+            self.follow([rank], PATIENCE[-1])
+
+    @property
+    def is_over(self) -> bool:
+        return self.n_steps >= self.max_iter or self.work >= self.most_work
 
     @property
     def is_sure(self) -> bool:
-        n_cells, best = len(self.data.values), self.best
-        freedom = self.freedom(best.rank)
-        if n_cells < SURE * freedom:
-            return False
-        noise = best.misfit / (1 - freedom / n_cells) ** 0.5
-        return best.exact or noise < SMALL_NOISE
+        """Whether enough cells fit exactly, or more of them up to little noise."""
+        n_cells = len(self.data.values)
+        if self.best.exact or self.near is None:
+            return self.best.exact and n_cells >= SURE * self.freedom(self.best.rank)
+        freedom = self.freedom(self.near.rank)
+        noise = self.near.misfit / (1 - min(0.9, freedom / n_cells)) ** 0.5
+        return n_cells >= SURE_OF_NOISE * freedom and noise < SMALL_NOISE
 
-    def follow(self, ranks: Iterable[int], patience: int) -> Candidate:
+    def follow(self, ranks: Iterable[int], patience: int) -> list[LowRank]:
         """Raise the rank where the path has settled; refine it where it has a gap."""
         ranks, n_cells = list(ranks), len(self.data.values)
         state: Any = None
         settled: list[LowRank] = []
-        exact = None
         limit, closest = self.max_iter, np.inf
         for rank in ranks:
             last = rank == ranks[-1]
             solver = LogDet(rank, patience, state)
-            while exact is None:
+            while True:
                 if state is not None and seconds_left() <= 0:
                     self.offer(Candidate(state.candidate(rank), state.distance, False))
                     raise OutOfTime
@@ -358,38 +372,27 @@ class Recovery:
                 self.n_steps += int(solution.n_iter)
                 self.work += int(solution.n_iter) * n_cells * (rank + AHEAD)
                 failed = solution.status[0] is Status.DIVERGED
-                over = failed or self.n_steps >= limit or self.work >= self.most_work
                 given = state.has_settled and last and self.rank is not None
                 spare = n_cells > SURE * self.freedom(rank)
                 clear = spare or state.distance < CLEAR * closest
                 if (state.has_gap and clear) or given:
-                    found = self.refine(state.candidate(rank), REFINING_STEPS)
+                    found = self.refine(state.candidate(rank))
                     if found.exact:
-                        exact = found
-                        break
-                    if found.misfit < SMALL_NOISE and n_cells > SURE * self.freedom(
-                        rank
-                    ):
-                        if self.trials is not None:
-                            limit = min(limit, self.n_steps + MORE)
-                        elif found.misfit < CLOSER * closest:
-                            self.offer(found)
+                        self.offer(found)
+                        return settled
+                    if found.misfit < SMALL_NOISE and spare:
+                        if found.misfit < CLOSER * closest:
+                            self.near = found
                             limit = self.n_steps + MORE
                         closest = min(closest, found.misfit)
                 solver = replace(solver, start=state.after_refining())
+                over = failed or self.n_steps >= limit or self.is_over
                 if state.has_settled or over:
                     break
-            if exact is not None:
-                break
             settled.append(state.candidate(rank))
             if over:
                 break
-        if exact is None and self.trials is None:
-            exact = self.best
-        elif exact is None:
-            exact = self.most_likely(settled or [state.candidate(rank)])
-        self.offer(exact)
-        return exact
+        return settled
 
     def offer(self, found: Candidate) -> None:
         """Keep the exact one of lowest rank, or else that of the least noise."""
@@ -403,22 +406,29 @@ class Recovery:
         if order(found) < order(self.best):
             self.best = found
 
-    def refine(self, X: LowRank, n_steps: int) -> Candidate:
-        """Least squares from a matrix, and its distance from the cells."""
-        solution = solve_part(
-            VariableProjection(X, 1e-4, 0.1),
-            self.data,
-            max_iter=n_steps,
-            tol=1e-10,
-            check_every=1,
-        )
+    def refine(self, X: LowRank) -> Candidate:
+        """Least squares from a matrix, and its distance from the cells.
+
+        Steps are accurate only where the matrix nearly fits.
+        """
         energy = self.data.energy.clamp_min(torch.finfo(self.data.dtype).tiny)
-        misfit = float((self.data.misfit(solution.X) / energy).sqrt())
-        return Candidate(solution.X, misfit, misfit < self.tolerance, X)
+        found, misfit = X, math.inf
+        for accuracy in REFINING_ACCURACY:
+            solution = solve_part(
+                VariableProjection(found, 1e-4, 0.1, accuracy),
+                self.data,
+                max_iter=REFINING_STEPS,
+                tol=1e-10,
+                check_every=1,
+            )
+            found = solution.X
+            misfit = float((self.data.misfit(found) / energy).sqrt())
+            if not self.tolerance < misfit < NEARLY_EXACT:
+                break
+        return Candidate(found, misfit, misfit < self.tolerance, X)
 
     def most_likely(self, settled: list[LowRank]) -> Candidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
-        assert self.trials is not None
         _, held_out = self.trials.cells
         best = settled[0]
         if held_out is not None and len(settled) > 1:
@@ -437,7 +447,7 @@ class Recovery:
                     lowest, best = error, fit.X
                 if X.left.shape[1] >= best.left.shape[1] + 2 and lowest < 0.3:
                     break
-        return self.refine(best, REFINING_STEPS)
+        return self.refine(best)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,7 +184,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     lambda_decoder_: float = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        rank = choose_rank(self.rank, data, trials)
+        rank = choose_rank(self.rank, data, trials).params["rank"]
         weight: Any = self.lambda_decoder
         if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))

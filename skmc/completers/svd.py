@@ -24,7 +24,7 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Given, Observed, SparseObserved
-from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
+from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank, held_out_by_content
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -132,6 +132,12 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     Memory grows with ``n_samples n_features``, and with the square of the smaller of
     both where the decomposition is that of a Gram matrix.
 
+    With ``rank="auto"``, the missing cells of a row are their posterior means given
+    its other cells: its scores are normal with the covariance of all rows, and the
+    noise is the one under which the held-out cells are most likely. So rows with few
+    cells are not far away. If there are fewer rows than columns, this holds for
+    columns. New rows are completed in the same way.
+
     `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. The objective is
     the same. Each iteration is one pass over the chunks, whose sums of :math:`u u^T`
     and :math:`u x` for each column are added. The chunks are computed once per
@@ -181,8 +187,10 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
         ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
-        found = choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
-        return Choice({"rank": found})
+        return choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        return held_out_by_content(cells, share, seed)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         if isinstance(data, ChunkedRows):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
-from skmc.completers._rank import WITH_MEAN, choose_rank
+from skmc.completers._rank import WITH_MEAN, choose_rank, held_out_by_content
 from skmc.linalg import SVD, Randomness, full_svd, shrink
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import (
@@ -140,6 +141,12 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     Memory grows with ``n_samples n_features`` and with the square of the smaller of
     both.
 
+    With ``rank="auto"``, the missing cells of a row are their posterior means given
+    its other cells: its scores are normal with the covariance of all rows, and the
+    noise is the one under which the held-out cells are most likely. So rows with few
+    cells are not far away. If there are fewer rows than columns, this holds for
+    columns. New rows are completed in the same way.
+
     References
     ----------
     Hu, Zhang, Ye, Li, He. Fast and accurate matrix completion via truncated nuclear
@@ -184,7 +191,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
                 f"weighted=True is a separate method that does not use solver="
                 f"{self.solver!r}; leave solver at 'admm'."
             )
-        rank = choose_rank(
+        return choose_rank(
             self.rank,
             data,
             trials,
@@ -193,7 +200,9 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
         )
-        return Choice({"rank": rank})
+
+    def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        return held_out_by_content(cells, share, seed)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)

@@ -13,7 +13,8 @@ from skmc.cells import Observed
 from skmc.linalg import threads_for, work_of
 
 MAX_RANK = 100
-CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
+CHOSEN_FROM = 10.0 ** torch.arange(-8, 0.5, 0.5)
+ROUNDING = 1e-20  # of the variance of the cells; rows that vary less do not vary
 ROWS_JUDGED = 100
 BLOCK = 2**22  # largest number of elements in memory
 
@@ -107,9 +108,9 @@ class FoldIn:
     def of(cls, completion: Tensor, values: Tensor, mask: Tensor) -> FoldIn:
         """Make it from a completion ``(m, n)`` and its observed cells.
 
-        ``noise`` is the best of nine powers of ten times the mean variance: with a
-        quarter of their observed cells hidden, rows of one half of the matrix are
-        completed from the row space of the other half.
+        ``noise`` is the most likely one of powers of ten times the variance of the
+        cells: with a quarter of their observed cells hidden, rows of one half of the
+        matrix are completed from the row space of the other half.
 
         Parameters
         ----------
@@ -127,23 +128,111 @@ class FoldIn:
         X, values = completion.double(), values.double()
         # There may be few first new rows, whereas the fitted matrix is large.
         with threads_for(work_of(X.numel(), min(X.shape))):
-            whole = cls._row_space(X)
-            variance = whole.loadings.square().sum() / X.shape[1]
-            if variance <= 0 or len(X) < 4:
+            whole = cls._row_space(X)._above_rounding(values, mask)
+            if len(X) < 4 or not whole.loadings.any():
+                variance = whole.loadings.square().sum() / X.shape[1]
                 return replace(whole, noise=1e-4 * float(variance))
-            errors = torch.zeros(len(CHOSEN_FROM), dtype=X.dtype)
+            noises = whole._noises(values, mask)
+            surprise = torch.zeros(len(noises), dtype=X.dtype)
             for part in (0, 1):
                 space = cls._row_space(X[1 - part :: 2])
                 rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
                 i, j = (torch.arange(size) for size in seen.shape)
                 hidden = seen & ((i[:, None] + j) % 4 == 0)
-                noises = [float(factor * variance) for factor in CHOSEN_FROM]
-                for k, guess in enumerate(
-                    space._completed(rows, seen & ~hidden, noises)
-                ):
-                    errors[k] += ((guess - rows)[hidden] ** 2).sum()
-            factor = CHOSEN_FROM[errors.argmin()]
-            return replace(whole, noise=float(factor * variance))
+                surprise += space._surprise(rows, seen & ~hidden, hidden, noises)
+            return replace(whole, noise=noises[surprise.argmin()])
+
+    @classmethod
+    def with_noise(cls, completion: Tensor, noise: float) -> FoldIn:
+        """Make it from a completion ``(m, n)`` and a known noise.
+
+        Parameters
+        ----------
+        completion : Tensor of shape (m, n)
+            The completed matrix.
+        noise : float
+            Variance of the cells around the completion.
+
+        Returns
+        -------
+        FoldIn
+        """
+        space = cls._row_space(completion.double())
+        return replace(space, noise=noise)
+
+    @classmethod
+    def noise_of(
+        cls, completion: Tensor, values: Tensor, seen: Tensor, hidden: Tensor
+    ) -> float:
+        """Find the noise under which held-out cells are most likely.
+
+        The likelihood of a cell takes into account how well the cells of its row
+        determine it. A squared error would prefer a noise that is far too small where
+        the few held-out cells happen to be in well-determined rows.
+
+        Parameters
+        ----------
+        completion : Tensor of shape (m, n)
+            Completion of the seen cells.
+        values : Tensor of shape (m, n)
+            Values of the seen and the hidden cells.
+        seen, hidden : Tensor of shape (m, n)
+            Weights of the cells to train on, and of those held out; 0 at others.
+
+        Returns
+        -------
+        float
+        """
+        with threads_for(work_of(completion.numel(), min(completion.shape))):
+            rows = hidden.any(1).nonzero()[: 2 * ROWS_JUDGED, 0]
+            values, seen, hidden = (x[rows].double() for x in (values, seen, hidden))
+            space = cls._row_space(completion.double())
+            space = space._above_rounding(values, seen + hidden)
+            noises = space._noises(values, seen + hidden)
+            return noises[space._surprise(values, seen, hidden, noises).argmin()]
+
+    def _above_rounding(self, values: Tensor, mask: Tensor) -> FoldIn:
+        """Without loadings if they are rounding errors of a constant."""
+        least = ROUNDING * self._level(values, mask)
+        if float(self.loadings.square().mean()) > least:
+            return self
+        return replace(self, loadings=torch.zeros_like(self.loadings[:, :1]))
+
+    def _level(self, values: Tensor, mask: Tensor) -> float:
+        """Mean square of the observed cells around the mean row."""
+        off = torch.where(mask > 0, values - self.mean, 0.0)
+        return float((mask * off.square()).sum() / mask.sum().clamp_min(1e-300))
+
+    def _noises(self, values: Tensor, mask: Tensor) -> list[float]:
+        level = self._level(values, mask) or 1.0
+        return [float(factor * level) for factor in CHOSEN_FROM]
+
+    def _surprise(
+        self, values: Tensor, seen: Tensor, hidden: Tensor, noises: Sequence[float]
+    ) -> Tensor:
+        """Negative log-likelihoods of hidden cells, given the seen ones of their rows.
+
+        There is one for each noise, all positive; constants are left out.
+        """
+        F = self.loadings
+        found = torch.zeros(len(noises), dtype=F.dtype)
+        size = max(1, BLOCK // (F.numel() + 1))
+        for rows, known, asked in zip(
+            *(part.split(size) for part in (values, seen, hidden)), strict=True
+        ):
+            R = self._triangles(rows, known.double().sqrt(), 1.0)
+            place = asked > 0
+            for k, noise in enumerate(noises):
+                whole = _with_ridge(R, noise)
+                left, right = whole[..., :-1], whole[..., -1:]
+                u = torch.linalg.solve_triangular(left, right, upper=True)[..., 0]
+                loadings = F.mT.expand(len(rows), *F.mT.shape)
+                half = torch.linalg.solve_triangular(left.mT, loadings, upper=False)
+                variance = noise * (1 / asked + half.square().sum(1))
+                off = self.mean + u @ F.mT - rows
+                surprise = off.square() / variance + variance.log()
+                found[k] += surprise[place].sum()
+        return found
 
     @classmethod
     def _row_space(cls, X: Tensor) -> FoldIn:
@@ -171,22 +260,28 @@ class FoldIn:
         F = self.loadings
         if not F.any():  # there may be none, or only zeros after an underflow
             return [self.mean.expand_as(values).clone()] * len(noises)
-        zero = values.new_zeros((), dtype=F.dtype)
-        shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)
         # Without noise only ratios matter, and squares must not underflow.
         unit = (0.0 if noises[0] else float(F.abs().max())) or 1.0
-        F, shifted = F / unit, shifted / unit
         # The lower bound keeps rows with fewer cells than loadings solvable.
-        floor = 1e-12 * float(F.square().sum(0).max())
+        floor = 1e-12 * float((F / unit).square().sum(0).max())
         blocks = []
         for rows, seen in zip(
-            *(t.split(max(1, BLOCK // F.numel())) for t in (shifted, mask)), strict=True
+            *(t.split(max(1, BLOCK // F.numel())) for t in (values, mask)), strict=True
         ):
-            both = torch.cat([F * seen[..., None], rows[..., None]], -1)
-            R = torch.linalg.qr(both, mode="r").R  # (k, at most rank + 1, rank + 1)
+            R = self._triangles(rows, seen, unit)
             scores = [_ridge(R, max(noise, floor)) for noise in noises]
-            blocks.append([self.mean + unit * (u @ F.mT) for u in scores])
+            blocks.append([self.mean + u @ F.mT for u in scores])
         return [torch.cat(parts) for parts in zip(*blocks, strict=True)]
+
+    def _triangles(self, values: Tensor, mask: Tensor, unit: float) -> Tensor:
+        """Triangles of the systems of rows, (k, at most rank + 1, rank + 1).
+
+        ``mask`` may be square roots of weights.
+        """
+        F = self.loadings / unit
+        shifted = torch.where(mask > 0, values.to(F.dtype) - self.mean, 0.0) / unit
+        both = torch.cat([F.expand(len(values), *F.shape), shifted[..., None]], -1)
+        return torch.linalg.qr(both * mask[..., None], mode="r").R
 
 
 def _ridge(R: Tensor, noise: float) -> Tensor:
@@ -195,9 +290,14 @@ def _ridge(R: Tensor, noise: float) -> Tensor:
     Normal equations would square the condition number. The solutions would then show
     that the rounding of products depends on the number of rows.
     """
+    whole = _with_ridge(R, noise)
+    left, right = whole[..., :-1], whole[..., -1:]
+    return torch.linalg.solve_triangular(left, right, upper=True)[..., 0]
+
+
+def _with_ridge(R: Tensor, noise: float) -> Tensor:
+    """Triangles of ``[A b]`` with rows of ``noise ** 0.5`` times the identity."""
     rank = R.shape[-1] - 1
     ridge = noise**0.5 * torch.eye(rank, rank + 1, dtype=R.dtype)
     whole = torch.cat([R, ridge.expand(len(R), -1, -1)], 1)
-    R = torch.linalg.qr(whole, mode="r").R[:, :rank]
-    solved = torch.linalg.solve_triangular(R[..., :rank], R[..., rank:], upper=True)
-    return solved[..., 0]
+    return torch.linalg.qr(whole, mode="r").R[:, :rank]

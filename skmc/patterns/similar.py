@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skmc.cells import Container
+from skmc.cells import Container, to_cells
 from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import begin, hide_likely, observed_in, spared
+from skmc.patterns.copies import merged
 from skmc.patterns.gaps import MAX_MOVES, moved_gaps
 
 MIN_MISSING = 10  # fewer missing cells may be adjacent by chance
@@ -125,7 +126,8 @@ def parts_like_missing(
     the columns with missing cells, or all columns if nothing is missing, at random and
     evenly. Cells of a row in columns that are missing together are in the same part, if
     they are missing in a random other row. No part contains all observed cells of a row
-    or of a column.
+    or of a column. Rows that are copies of each other have the same parts, so that no
+    copy shows what another one hides.
 
     Parameters
     ----------
@@ -151,8 +153,13 @@ def parts_like_missing(
     """
     if n_parts < 2:
         raise ValueError(f"n_parts must be at least 2, got {n_parts}.")
-    observed = observed_in(X)
     seed = seed_of(random_state)
+    cells = to_cells(X)
+    distinct, place = merged(cells) if cells.ndim == 2 and cells.size else (cells, None)
+    if place is not None and len(distinct) < len(cells):
+        labels = parts_like_missing(distinct, n_parts, random_state=seed)[place]
+        return np.where(np.isnan(cells), -1, labels)
+    observed = observed_in(cells)
     labels = np.full(observed.shape, -1)
     if _adjacent(~observed)[0]:
         for k in range(n_parts):

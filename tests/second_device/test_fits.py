@@ -140,8 +140,14 @@ def row_weights(new, X):
     yield completer.transform(X[:5] + 0.1)
 
 
+def with_sides(new):
+    """A candidate that takes side information, and searches nothing."""
+    device = new().device
+    return {"one": make(FactorizationCompleter, **SIDE, device=device)}
+
+
 def graphs(new, X):
-    completer = new(**SIDE, **GRAPHS)
+    completer = new(**SIDE, **GRAPHS, candidates=with_sides(new))
     completer.fit(X, row_graph=links(len(X)), col_graph=links(X.shape[1]))
     yield completer.transform(X)
 
@@ -149,7 +155,8 @@ def graphs(new, X):
 def features(new, X):
     rng = np.random.RandomState(2)
     of_rows, of_cols = rng.randn(len(X), 3), rng.randn(X.shape[1], 2)
-    completer = new(**SIDE).fit(X, row_features=of_rows, col_features=of_cols)
+    completer = new(**SIDE, candidates=with_sides(new))
+    completer.fit(X, row_features=of_rows, col_features=of_cols)
     yield completer.transform(X)
     yield completer.transform(X[:5] + 0.1, row_features=of_rows[:5])
 
@@ -260,8 +267,7 @@ def stored(new, X):
 
 
 # Parameters that make use of what a way gives.
-SIDE = {"candidates": ["mean", "factorization"], "max_time": 1e6}
-SIDE |= {"rank": 2, "lambda_ridge": 0.1}
+SIDE = {"rank": 2, "lambda_ridge": 0.1, "lambda_side": 1.0}
 GRAPHS = {"lambda_row": 1.0, "lambda_col": 1.0, "regularizer": "dirichlet"}
 
 

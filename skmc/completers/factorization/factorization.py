@@ -43,7 +43,7 @@ from skmc.completers.factorization.als import ALS
 from skmc.completers.factorization.recovered import Recovered
 from skmc.completers.logdet import NEARLY_ZERO, SURE
 from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
-from skmc.loop import OutOfTime, seconds_left, solve_part
+from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
@@ -436,11 +436,12 @@ class FactorizationCompleter(
             return None
         train, held_out = trials.cells
         assert best is not None and best.factors is not None
-        if best.error > PREDICTED * float(held_out.energy):
+        penalized = LowRank.with_biases(*best.factors)
+        if float(held_out.misfit(penalized)) > PREDICTED * float(held_out.energy):
             return None
         rank = None if self.rank == "auto" else self.rank
         row_biases = self.biases in ("both", "rows")
-        found = Recovered.of(data, trials.scaling, rank, row_biases)
+        found = Recovered.of(data, trials, rank, row_biases)
         if found is None or found.is_certain:
             return found
         # The start has seen the held-out cells, which the others must determine.
@@ -448,10 +449,7 @@ class FactorizationCompleter(
         if len(train.values) < SURE * found.rank * (m + n - found.rank):
             return None
         fit = trials.run(found, max_iter=RECOVERY_STEPS, tol=1e-6)
-        errors = [
-            held_out.residual(X).double().square()
-            for X in (LowRank.with_biases(*best.factors), fit.X)
-        ]
+        errors = [held_out.residual(X).double().square() for X in (penalized, fit.X)]
         gain = errors[0] - errors[1]
         # Large errors are few: their mean alone would be a matter of chance.
         wins = float((gain > 0).double().mean()) > 0.5 + len(gain) ** -0.5
@@ -585,7 +583,8 @@ class _FactorSearch:
             sweeps = min(self.max_iter, sweeps)
             solution = self.trials.run(solver, max_iter=sweeps)
             factors = _last_factors(solution.X, rank, row_biases=True)
-            last = _Trial(self.trials.error(solution), rank, weight, side, factors)
+            error = _error(solution, *self.trials.cells)
+            last = _Trial(error, rank, weight, side, factors)
             if self.best is None or last.error < self.best.error:
                 self.best, failures = last, 0
             else:
@@ -625,6 +624,24 @@ class _FactorSearch:
             self.walk([(rank, weight * factor**k) for k in range(1, 12)], patience=1)
             if self.best.weight != weight:
                 break
+
+
+def _error(solution: Solution, train: Any, held_out: Any) -> float:
+    """Sum of squared errors over the held-out cells, by their likelihood.
+
+    The variance of a cell is the noise times ``1 + h``, where h is large if the cells
+    of its row do not determine it. With the most likely noise, the likelihood is that
+    of the squared errors below, and these are the usual ones if all h are equal. Plain
+    squared errors would prefer a weight that is far too small where the few held-out
+    cells happen to be in well-determined rows.
+    """
+    if any(train.sides) or not isinstance(train, SparseObserved):
+        return float(held_out.misfit(solution.X))
+    model = solution.outputs["rows"][0]
+    at = held_out.rows, held_out.cols
+    variance = 1 + model.variance_at(train.starts, train.cols, at, train.weights)
+    squares = held_out.weighted(held_out.residual(solution.X).square()).double()
+    return float((squares / variance).sum() * variance.double().log().mean().exp())
 
 
 def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:

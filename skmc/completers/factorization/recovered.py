@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from skmc.base import Trials
 from skmc.cells import Scaling, SparseObserved
 from skmc.completers.factorization.als import Objective
 from skmc.completers.logdet import (
     NEARLY_ZERO,
-    SMALL_NOISE,
+    PATIENCE,
     ProjectedState,
     Recovery,
     VariableProjection,
@@ -42,21 +43,24 @@ class Recovered(VariableProjection):
     def of(
         cls,
         data: SparseObserved,
-        scaling: Scaling,
+        trials: Trials,
         rank: int | None,
         row_biases: bool,
     ) -> Recovered | None:
         """Search the matrix; None if no matrix fits the cells up to little noise."""
+        scaling = trials.scaling
         plain = replace(data, values=_undone(data, scaling))
         own = units_of(plain, "auto")
         cells = plain.scaled(own)
         most_work = max(SMALL, PER_CELL * len(cells.values))
-        search = Recovery(cells, None, sys.maxsize, rank, most_work)
+        search = Recovery(cells, trials, sys.maxsize, rank, most_work)
         if search.best.exact:
             return None
-        search.follow(range(1, search.largest + 1), 2)
-        best, sure = search.best, False
-        if best.misfit >= SMALL_NOISE or rank not in (None, best.rank):
+        search.follow(range(1, search.largest + 1), PATIENCE[0])
+        if search.near is not None and not search.is_sure:
+            search.follow_one(search.near.rank)
+        best, sure = search.best if search.best.exact else search.near, False
+        if best is None or rank not in (None, best.rank):
             return None
         if best.exact:
             counts = torch.bincount(cells.rows), torch.bincount(cells.cols)

@@ -70,6 +70,7 @@ RANKS = (1, 2, 3, 5, 8, 12, 20)
 RANK_STEPS = 15
 ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
+FIRST_STEPS = 20  # of data augmentation before the first draw of the model
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
 REDRAWS = 5  # of rows outside of bounds
 SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
@@ -228,8 +229,11 @@ class GaussianCompleter(
 
     `sample` draws missing cells from their joint distribution. Each draw has a mean and
     a covariance of its own, from their posterior distribution given the fitted cells,
-    by three steps of data augmentation. Where the covariance has factors, and after a
-    fit to a collection of Dask, all draws have those of the fit.
+    by three steps of data augmentation. With ``lambda_ridge="auto"``, the prior of the
+    draws is none if each two columns are observed together in more than twice as many
+    rows as there are columns: the prior that completes best shrinks correlations, and
+    estimates from the draws would be biased. Where the covariance has factors, and
+    after a fit to a collection of Dask, all draws have those of the fit.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper. So correlations of columns with few levels are too small. The variance of
@@ -267,8 +271,8 @@ class GaussianCompleter(
     columns are nearly equal, the weight of one of them can have the opposite sign.
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
-    three steps at each from the last solution, until the error on a held-out tenth of
-    the observed cells rises. Of more than 1000 rows it uses the first 1000.
+    three steps at each from the last solution, until the likelihood of a held-out tenth
+    of the observed cells falls. Of more than 1000 rows it uses the first 1000.
 
     References
     ----------
@@ -444,7 +448,8 @@ class GaussianCompleter(
             for ridge in ridges:
                 solver = _em(trials.cells[0], ridge, rank, model)
                 trial = trials.run(solver, max_iter=TRIAL_STEPS)
-                model, error = trial.outputs["model"], trials.error(trial)
+                model = trial.outputs["model"]
+                error = _surprise(model, *trials.cells)
                 if error >= lowest:
                     break
                 best, lowest = (ridge, model), error
@@ -557,8 +562,22 @@ class GaussianCompleter(
     def _drawn_rows(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        parts = cells, n_samples, self.lambda_ridge_, rng, self._bounds
-        return self._fitted.sample(*parts)
+        ridge = self.lambda_ridge_
+        if self.lambda_ridge == "auto" and self._fitted.is_determined:
+            ridge = 0.0  # a prior that completes better would bias estimates
+        return self._fitted.sample(cells, n_samples, ridge, rng, self._bounds)
+
+
+def _surprise(model: Any, train: Any, held_out: Any) -> float:
+    """Negative log-likelihood of held-out cells, given the others in their rows.
+
+    A squared error would prefer a covariance that is far too certain where the few
+    held-out cells happen to be in rows with many others.
+    """
+    mean, variance = model.given_others(train.values.double(), train.mask)
+    off = held_out.values - mean
+    surprise = held_out.times * (off.square() / variance + variance.log())
+    return float(surprise[held_out.mask & (variance > 0)].sum())
 
 
 def _em(data: Cells, ridge: float, rank: int | None, start: Any) -> Solver:
@@ -607,6 +626,22 @@ class Conditional(Fitted):
         if self.cells is None:
             raise AttributeError(NOT_IN_MEMORY)
         return self.cells
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the rows determine the covariance without a prior.
+
+        Each two columns are observed together in more than twice as many rows as there
+        are columns.
+        """
+        if self.cells is None:
+            return False
+        seen = ~np.isnan(self.cells[:, self.statistics.varies])
+        weights = self.row_weights
+        if weights is None:
+            weights = np.ones(len(seen))
+        together = (weights[:, None] * seen).T @ seen
+        return bool(together.min(initial=np.inf) > 2 * seen.shape[1])
 
     def attributes(self) -> dict[str, Any]:
         """The fitted attributes of the completer."""
@@ -790,10 +825,12 @@ class Conditional(Fitted):
         beyond = self._limits_of(self.cells[used], used)
         scores = torch.from_numpy(self.marginals.scores(self.cells[used]))
         seen, times = ~torch.isnan(scores), torch.from_numpy(weights[used])
+        steps = FIRST_STEPS
         while True:
-            for _ in range(POSTERIOR_STEPS):
+            for _ in range(steps):
                 whole = _drawn(model, scores, seen, rng, limits, beyond)
                 model = Gaussian.from_posterior(whole, times, ridge, rng)
+            steps = POSTERIOR_STEPS
             yield model
 
     def sums_of(self, cells: np.ndarray) -> ExpectedSums:

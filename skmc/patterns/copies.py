@@ -1,0 +1,82 @@
+"""Rows that occur several times."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+ROUNDING = 1e-6  # of the largest value of a column
+MOST = 2 * 10**8  # comparisons of pairs of cells
+CHANCE = 0.5  # expected number of pairs of rows that are equal by chance
+
+
+def copies(cells: np.ndarray) -> np.ndarray:
+    """Find rows that are equal, up to rounding, on all cells that both have.
+
+    Rows that may be equal by chance, as rows with few cells or few distinct values,
+    are no copies.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols)
+        The matrix, NaN where a cell is missing.
+
+    Returns
+    -------
+    int ndarray of shape (n_rows,)
+        Position of the first copy of each row, its own without one.
+    """
+    m, n = cells.shape
+    own = np.arange(m)
+    if m * m * n > MOST:
+        return own
+    seen = ~np.isnan(cells)
+    differ, chance = np.zeros((m, m), bool), np.zeros(n)
+    for j, column in enumerate(cells.T):
+        level = _levels(column)
+        differ |= (level[:, None] != level) & seen[:, [j]] & seen[:, j]
+        count = np.bincount(level[seen[:, j]]).astype(float)
+        pairs = max(1, seen[:, j].sum() * (seen[:, j].sum() - 1))
+        chance[j] = np.log(max((count * (count - 1)).sum() / pairs, 1 / m))
+    likely = (seen * chance) @ seen.T.astype(float)
+    related = ~differ & (likely < np.log(CHANCE) - 2 * np.log(m) + np.log(2))
+    if related.sum() <= m:
+        return own
+    group = connected_components(related, directed=False)[1]
+    _, first = np.unique(group, return_index=True)
+    found: np.ndarray = first[group]
+    return found
+
+
+def _levels(column: np.ndarray) -> np.ndarray:
+    """Numbers of the distinct values, in ascending order."""
+    order = np.argsort(column)  # NaN come last
+    largest = np.abs(column[~np.isnan(column)]).max(initial=0)
+    steps = np.diff(column[order]) > ROUNDING * largest
+    level = np.empty(len(column), int)
+    level[order] = np.append(0, np.cumsum(steps))
+    return level
+
+
+def merged(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row for each set of copies, with the cells of all of them.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols)
+        The matrix, NaN where a cell is missing.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_distinct, n_cols)
+        In the order of the first copies.
+    place : int ndarray of shape (n_rows,)
+        Position of each row in ``rows``.
+    """
+    first = copies(cells)
+    kept, place = np.unique(first, return_inverse=True)
+    rows = cells[kept]
+    for row in np.flatnonzero(first != np.arange(len(cells))):
+        into = rows[place[row]]
+        into[:] = np.where(np.isnan(into), cells[row], into)
+    return rows, place

@@ -1,0 +1,66 @@
+"""Rows that occur several times are held out together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skmc import AutoCompleter, SVDCompleter, patterns
+from skmc.patterns.copies import copies
+
+RNG = np.random.RandomState(0)
+TRUTH = RNG.randn(40, 2) @ RNG.randn(2, 6) + 0.5 * RNG.randn(40, 6)
+
+
+def joined_twice(seed=0):
+    """Each row twice, with other missing cells."""
+    twice = np.concatenate([TRUTH, TRUTH * (1 + 1e-9)])
+    return np.where(np.random.RandomState(seed).rand(80, 6) < 0.15, np.nan, twice)
+
+
+def test_copies_are_found_among_missing_cells():
+    found = copies(joined_twice())
+    assert (found[40:] == found[:40]).mean() > 0.8
+    assert (copies(TRUTH) == np.arange(40)).all()
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0]])
+def test_rows_that_are_equal_by_chance_are_no_copies(values):
+    cells = np.random.RandomState(0).choice(values, (60, 5))
+    assert (copies(cells) == np.arange(60)).all()
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda X: patterns.parts_like_missing(X, 5, random_state=0) == 0,
+        lambda X: SVDCompleter()._drawn(X, 0.1, 0),
+    ],
+)
+def test_no_copy_shows_a_held_out_cell(draw):
+    X = joined_twice()
+    hidden, group = draw(X), copies(X)
+    for first in np.unique(group):
+        own = group == first
+        shown = (~np.isnan(X[own]) & ~hidden[own]).any(0)
+        assert not (shown & hidden[own].any(0)).any()
+    assert hidden.any()
+
+
+def test_intervals_cover_the_cells_of_rows_without_copies():
+    X = joined_twice()
+    truth = np.concatenate([TRUTH, TRUTH])
+    unknown = np.isnan(X[:40]) & np.isnan(X[40:])
+    unknown = np.concatenate([unknown, unknown])
+    auto = AutoCompleter(["mean", "knn", "svd"], random_state=0).fit(X)
+    low, high = auto.predict_interval(X, 0.9)
+    assert ((low <= truth) & (truth <= high))[unknown].mean() > 0.6
+
+
+def test_empty_rows_and_columns_change_no_other_held_out_cell():
+    X = joined_twice()[:40]
+    wider = np.full((42, 8), np.nan)
+    rows, cols = np.delete(np.arange(42), [3, 20]), np.delete(np.arange(8), [0, 5])
+    wider[np.ix_(rows, cols)] = X
+    own, other = (SVDCompleter()._drawn(cells, 0.1, 0) for cells in (X, wider))
+    np.testing.assert_array_equal(other[np.ix_(rows, cols)], own)
