@@ -326,9 +326,10 @@ class Recovery:
             if self.is_sure or self.is_over:
                 break
         else:
-            near = (self.near or self.most_likely(settled)).rank
-            for rank in (near - 1, near, near - 2, near + 1):
-                self.follow_one(rank)
+            if not self.best.exact:
+                near = (self.near or self.most_likely(settled)).rank
+                for rank in (near - 1, near, near - 2, near + 1):
+                    self.follow_one(rank)
         if not self.best.exact:
             self.offer(self.most_likely(settled))
 
