@@ -29,7 +29,7 @@ print({f"rank {rank}": f"{least:.0%} of the cells" for rank, least in freedom.it
 # as recovered if the relative error of all of its cells is below one in ten thousand.
 # `skmc.patterns.is_determined` says in advance whether a mask determines all cells.
 # Otherwise no method can recover the matrix, and it is not completed here.
-shares = np.arange(0.05, 0.36, 0.05)
+shares = np.arange(0.05, 0.31, 0.05)
 determined = np.zeros((len(ranks), len(shares), n_draws), bool)
 recovered = determined.copy()
 for (i, j, draw), _ in np.ndenumerate(determined):

@@ -112,8 +112,8 @@ class CellSplit(CellSplitter):
         """
         if self.pattern not in PATTERNS:
             raise ValueError(
-                f"pattern must be one of {PATTERNS}, got {self.pattern!r}; 'mcar' hides "
-                "cells at random."
+                f"pattern must be one of {PATTERNS}, got {self.pattern!r}; 'mcar' "
+                "hides cells at random."
             )
         if not 0 < self.fraction < 1:
             raise ValueError(f"fraction must lie in (0, 1), got {self.fraction}.")
