@@ -263,6 +263,9 @@ def _times(groups: Any) -> np.ndarray:
 class CountSplit(CellSplitter):
     r"""Splitter that divides the molecules of counts, and holds out no cells.
 
+    For the choice of a smoothing of counts, as of single cells; not for matrices with
+    missing cells, whose observed cells `CellSplit` holds out.
+
     Molecular cross-validation: each molecule of a count :math:`x` is held out with
     probability :math:`q`, so that
 
