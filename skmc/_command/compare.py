@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import warnings
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -30,6 +32,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         optional("matplotlib", "--html", "Matplotlib")
     matrix, table = file.compared()
     from skmc._command.report import Report
+    from skmc._command.tables import TOLD_OF_COLUMNS
     from skmc.cells import Entries, to_cells
     from skmc.model_selection import compare
     from skmc.tables import missing_cells
@@ -58,6 +61,12 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             random_state=options.seed,
             on_fit=partial(progress.count, "fits") if progress else None,
         )
+    # The command has told of columns and cells, with its own options as remedies.
+    found["messages"] = [
+        [text for text in texts if not re.match(TOLD_OF_COLUMNS, text)]
+        for texts in found["messages"]
+    ]
+    found["warnings"] = found["warnings"].where(found["messages"].map(len) > 0, 0)
     seen = ~missing_cells(to_cells(matrix) if table is None else table)
     report = Report(found, file, matrix if table is None else table, seen, options)
     report.print()
@@ -68,7 +77,9 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     if hint := _command_of(found["completer"].iloc[0], options):
         messages.note(f"the best one completes the file: {hint}")
     if options.html:
-        page = report.html(completers[found["completer"].iloc[0]])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", TOLD_OF_COLUMNS, UserWarning)
+            page = report.html(completers[found["completer"].iloc[0]])
         files.write(
             options.html,
             lambda path: Path(path).write_text(page, "utf-8"),

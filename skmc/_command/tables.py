@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from skmc.tables import Source, Table
 
 # Beginnings of warnings about what the file tells in its own terms.
-TOLD = "Rows? .* of X ha|Columns that cannot|X looks like ratings|Some cells may mark"
+TOLD_OF_COLUMNS = "Columns that cannot|Some cells may mark"
+TOLD = f"Rows? .* of X ha|X looks like ratings|{TOLD_OF_COLUMNS}"
 OF_TABLE = "1 for a wrong category, otherwise a share of the range of its column"
 MIN_STEPS, EQUAL_STEPS = 10, 0.9  # of times; and share of steps that are equal
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows

@@ -22,6 +22,9 @@ LONG_BLOCK = 10  # cells; a block of at least this size is no coincidence
 class Entries:
     """Observed cells ``(row, column, value)`` of one matrix.
 
+    For ratings, and for searches that hold out cells; not needed for tables and
+    pictures, whose arrays and frames are accepted as they are.
+
     ``len()`` is the number of cells, and a slice is the same matrix with fewer observed
     cells. So `sklearn.model_selection` splits *cells* instead of rows:
     ``GridSearchCV(AIRCompleter(), grid, cv=KFold(5, shuffle=True)).fit(Entries(X))``

@@ -69,7 +69,11 @@ class _AdaptiveDescent(Descent):
 
 
 class AIRCompleter(TakesGraphs, IterativeCompleter):
-    r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
+    r"""Complete a matrix while learning which rows and columns are similar (AIR).
+
+    For pictures, drug-target matrices, ratings with groups and small tables; not for
+    100 000 rows in seconds, and not for counts with few large values. The model is a
+    deep matrix factorization with learned similarities:
 
     .. math::
 

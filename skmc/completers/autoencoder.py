@@ -24,7 +24,10 @@ GAIN = 0.3
 
 
 class AutoencoderCompleter(TakesWeights, IterativeCompleter):
-    r"""Autoencoder of rows with missing cells (AEMC); with several hidden layers, DLMC.
+    r"""Reconstruct each row from a few hidden units (AEMC; with several layers, DLMC).
+
+    For many rows that depend nonlinearly on a few factors; not for few rows or for
+    ratings. The model is an autoencoder of rows with missing cells:
 
     .. math::
 

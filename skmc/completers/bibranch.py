@@ -18,7 +18,9 @@ from skmc.terms import SquaredError
 
 
 class BiBNNCompleter(TakesWeights, IterativeCompleter):
-    r"""Bi-branch network (BiBNN): one network for rows times one for columns.
+    r"""Multiply the outputs of two networks, one for rows and one for columns (BiBNN).
+
+    For comparisons with neural networks; not for new rows, and not for low errors.
 
     .. math::
 

@@ -30,6 +30,9 @@ SMOOTHING = 2 / 3  # step of Jacobi that smooths the interpolation
 class BiharmonicCompleter(BaseCompleter):
     r"""Fill holes with the smoothest surface that continues their surroundings.
 
+    For pictures with scratches or scattered holes, in a second; not for texture or wide
+    holes, and not for matrices without similar neighbors.
+
     .. math::
 
         \Delta^2 X = 0 \text{ at missing cells,} \qquad P(X) = P(M)
@@ -37,9 +40,7 @@ class BiharmonicCompleter(BaseCompleter):
     where :math:`\Delta` is the Laplacian of the pixel grid and :math:`P` keeps the
     observed cells. The result is that of `skimage.restoration.inpaint_biharmonic`: the
     solution of one sparse linear system, without parameters to choose. Values are
-    clipped to the range of the observed ones, channel by channel. For pictures:
-    neighboring rows and columns of the matrix must be similar. It continues edges and
-    shades across scratches, letters and single pixels; it cannot continue a texture.
+    clipped to the range of the observed ones, channel by channel.
 
     `transform` treats rows one by one, as in every completer: rows that were not in
     `fit` are completed by least squares on the row space of the completed matrix.

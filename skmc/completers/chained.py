@@ -64,6 +64,10 @@ Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in 
 class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     r"""Draw missing cells column by column, by chained equations with trees.
 
+    For draws of tables, whose variances and correlations are those of the data, and for
+    nonlinear tables; not for hundreds of columns, and not for the lowest error of
+    single cells.
+
     Each column :math:`j` has the model
 
     .. math::

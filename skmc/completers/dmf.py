@@ -28,7 +28,10 @@ from skmc.terms import (
 
 
 class DMFCompleter(TakesGraphs, IterativeCompleter):
-    r"""Deep matrix factorization: plain (DMF), with total variation or with graphs.
+    r"""Fit a product of several matrices (DMF), also with total variation or graphs.
+
+    For matrices of low rank, pictures (``"tv"``) and known graphs (``"dirichlet"``);
+    not for noisy cells without ``early_stopping``, and not for large holes.
 
     .. math::
 

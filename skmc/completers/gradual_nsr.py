@@ -34,7 +34,9 @@ RAISE, RELAX = 2.0, 0.95  # factors of L: if it is too small, and after each epo
 
 
 class GradualNSRCompleter(TakesWeights, IterativeCompleter):
-    r"""Networks with nonsmooth regularization and gradual learning (DNN-NSR).
+    r"""Train a network with nonsmooth regularization, gradually (DNN-NSR).
+
+    For comparisons with the published form of `NSRCompleter`; not for low errors.
 
     The model is an autoencoder with hidden outputs :math:`z_i` and weights :math:`W_j`.
     Missing inputs are zero:

@@ -63,7 +63,10 @@ def _offers(name: str) -> Any:
 
 
 class GroupedCompleter(Estimator):
-    r"""Completes a table whose rows belong to groups: households, schools, patients.
+    r"""Complete a table whose rows belong to groups: households, schools, patients.
+
+    For tables with a column that names the group of each row; not for rows without
+    groups.
 
     Rows of one group resemble each other. For each column of numbers whose means differ
     between groups, the completer gets another column, with the mean of the *other* rows

@@ -16,15 +16,19 @@ from skmc.solvers import DecomposingSolver, Solver, State, norm
 
 
 class IALMCompleter(IterativeCompleter):
-    r"""Nuclear-norm minimization by the inexact augmented Lagrangian method (IALM).
+    r"""Find the matrix of least nuclear norm with the observed cells (IALM).
+
+    For matrices of low rank without noise, and gene expression: there is nothing to
+    tune. Not for noisy cells, for which `SoftImputeCompleter` is a better choice, and
+    not for pictures.
 
     .. math::
 
         \min_X \|X\|_* \quad\text{subject to } X = M \text{ on the observed cells}
 
-    The nuclear norm is the *sum* of the singular values of the scaled matrix. There is
-    no weight to choose. If the observed cells are noisy, `SoftImputeCompleter` is a
-    better choice. See `skmc.completers.ialm.InexactALM`.
+    The nuclear norm is the *sum* of the singular values of the scaled matrix. See
+    `skmc.completers.ialm.InexactALM` for the steps of the inexact augmented Lagrangian
+    method.
 
     Parameters
     ----------

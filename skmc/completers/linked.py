@@ -45,7 +45,10 @@ class _LinkedDescent(Descent):
 
 
 class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
-    r"""Low-rank matrix transformed by one learned pointwise link function.
+    r"""Fit a low-rank matrix under one nonlinear function of its cells.
+
+    For floors, ceilings, counts and saturating sensors: `link` shows the learned
+    function. Not for columns with different units.
 
     .. math::
 
@@ -55,8 +58,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
 
     The first term is half a *sum* over the observed cells of the scaled data, which
     :math:`P` selects. :math:`f` is a function of one number, applied to every cell and
-    learned together with ``U`` and ``V``. Examples are answers with a floor or a
-    ceiling, counts and saturating sensors. If the data contain such a link, completion
+    learned together with ``U`` and ``V``. If the data contain such a link, completion
     is nearly exact at ranks at which a linear model is not. Otherwise :math:`f` stays
     nearly linear, and the completion stays near the truncated SVD. The fit starts at
     this SVD and at :math:`f(c) = c`.

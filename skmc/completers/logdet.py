@@ -65,7 +65,11 @@ BEYOND = 10  # ranks after the best one on held-out cells
 
 
 class LogDetCompleter(IterativeCompleter):
-    r"""Exact recovery of a low-rank matrix from very few cells, with a certificate.
+    r"""Recover a low-rank matrix exactly from very few cells, with a certificate.
+
+    For matrices of low rank with little or no noise; says which cells are certain. Not
+    for tables, ratings and other matrices that are not close to low rank: these are
+    overfitted, and other methods are far better.
 
     .. math::
 
@@ -75,9 +79,7 @@ class LogDetCompleter(IterativeCompleter):
     The rank need not be known, and singular values may differ by factors of a million.
     From noisy cells, the result is the least-squares fit of the rank that is best on
     held-out cells. See `skmc.completers.logdet.LogDet` for the search and
-    `skmc.completers.logdet.VariableProjection` for the fit. Cells that are not close to
-    a matrix of low rank, as in most tables and ratings, are overfitted: other methods
-    are far better for these.
+    `skmc.completers.logdet.VariableProjection` for the fit.
 
     Parameters
     ----------
@@ -324,9 +326,10 @@ class Recovery:
             if self.is_sure or self.is_over:
                 break
         else:
-            near = (self.near or self.most_likely(settled)).rank
-            for rank in (near - 1, near, near - 2, near + 1):
-                self.follow_one(rank)
+            if not self.best.exact:
+                near = (self.near or self.most_likely(settled)).rank
+                for rank in (near - 1, near, near - 2, near + 1):
+                    self.follow_one(rank)
         if not self.best.exact:
             self.offer(self.most_likely(settled))
 

@@ -56,6 +56,9 @@ class Means(Fitted):
 class MeanCompleter(TakesWeights, PartialFit, TakesBounds):
     """Fill each missing cell with the mean of its column's observed cells.
 
+    For a baseline; not for an analysis, because it ignores how columns depend on each
+    other.
+
     With ``cell_weight`` in `fit`, these are weighted means.
 
     Parameters

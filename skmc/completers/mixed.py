@@ -87,7 +87,10 @@ def _has_categories(self: MixedCompleter) -> bool:
 
 
 class MixedCompleter(Estimator):
-    """Completes tables of numbers, ordered levels, categories and dates.
+    """Complete tables of numbers, ordered levels, categories and dates.
+
+    For any table, with any completer; not for free text and identifiers, which are
+    returned unchanged.
 
     A completer works on a matrix that represents the table, in which every column of
     the table has the same weight:
@@ -201,12 +204,12 @@ to these, default=numpy.nan
     need none, because they predict the rows of a fit by models of other rows, and
     `AutoCompleter` has held-out cells of its own. Columns keep their dtype. Without
     ``like_observed``, integers become floating-point numbers if any of them is missing.
-    A category that is not common or did not occur in `fit` is missing for the completer
-    and is returned unchanged. The order of day and month in texts such as 03/04/2020 is
-    inferred from the other dates of the column. If that is not possible, the column is
-    returned unchanged. Numbers mixed with text, such as ``3.5`` and "unknown", are an
-    error if the column has missing cells. Otherwise the column is returned unchanged.
-    The errors of all columns are reported together.
+    Rare and unseen categories are kept, but the completer treats them as missing. The
+    order of day and month in texts such as 03/04/2020 is inferred from the other dates
+    of the column. If that is not possible, the column is returned unchanged. Numbers
+    mixed with text, such as ``3.5`` and "unknown", are an error if the column has
+    missing cells. Otherwise the column is returned unchanged. The errors of all columns
+    are reported together.
 
     Examples
     --------

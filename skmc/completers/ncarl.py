@@ -31,7 +31,10 @@ BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 class NCARLCompleter(IterativeCompleter):
-    r"""Nuclear-norm minimization with a learned graph of similar columns (NCARL).
+    r"""Minimize the nuclear norm with a learned graph of similar columns (NCARL).
+
+    For pictures with scattered holes, and columns in groups; not for dissimilar
+    columns.
 
     .. math::
 

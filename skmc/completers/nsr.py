@@ -27,7 +27,10 @@ TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a weight
 
 
 class NSRCompleter(TakesWeights, IterativeCompleter):
-    r"""A network with few weights for each column and a linear skip connection.
+    r"""Train a network with few weights for each column and a linear skip connection.
+
+    For dense tables whose columns each follow a different nonlinear function; not for
+    tables with four fifths of the cells missing.
 
     The network has one wide layer, :math:`f(x) = \tanh(c W + b) D + c S + a` with the
     code :math:`c = x E`:

@@ -43,7 +43,10 @@ SAMPLE = 4096  # number of cells whose patches are counted
 
 
 class PatchCNNCompleter(TakesWeights, IterativeCompleter):
-    r"""Convolutional network that predicts each cell from the patch around it (PNMC).
+    r"""Predict each cell from the patch around it by a convolutional network (PNMC).
+
+    For pictures, including large holes, fields and spectrograms; not for matrices in
+    which the order of rows and columns has no meaning.
 
     .. math::
 
@@ -52,9 +55,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
 
     This is half a *mean* over mini-batches of observed cells of the scaled data. The
     network sees the observed cells of the patch, :math:`P(M)`, and their mask,
-    :math:`P`, but not the cell itself. The method suits matrices in which the order of
-    rows and columns has a meaning, such as pictures, fields and spectrograms. It cannot
-    predict a cell that does not depend on its neighbors.
+    :math:`P`, but not the cell itself.
 
     The network is `skmc.models.patch_cnn.PatchCNN` with reflection at the borders.
     Training (see `skmc.completers.patch_cnn.PatchTraining`) removes from some patches

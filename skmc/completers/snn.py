@@ -17,7 +17,10 @@ from skmc.terms import SquaredError
 
 
 class SNNCompleter(TakesWeights, IterativeCompleter):
-    r"""Spectral neural network (SNN): activations act on singular values.
+    r"""Fit matrices whose singular values pass through an activation (SNN).
+
+    For matrices of low rank with little or no noise, and pictures: there is nothing to
+    tune. Not for much noise or large holes. The model is a spectral neural network:
 
     .. math::
 

@@ -44,7 +44,10 @@ Sides = Literal["both", "rows", "columns"]
 
 
 class SoftImputeCompleter(TakesWeights, IterativeCompleter):
-    r"""Low-rank completion with a nuclear-norm penalty; ratings are never made dense.
+    r"""Complete noisy low-rank matrices with a nuclear-norm penalty, dense or sparse.
+
+    For noisy matrices of low rank, panels, and ratings, which are never made dense; not
+    for exact recovery, which needs `IALMCompleter` or `LogDetCompleter`.
 
     .. math::
 

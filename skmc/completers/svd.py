@@ -43,7 +43,9 @@ RIDGE = 1e-4  # for rows and columns with fewer cells than the rank
 
 
 class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
-    r"""Low-rank completion by an iterated truncated SVD.
+    r"""Refill the missing cells from a truncated SVD until they no longer change.
+
+    For a quick low-rank baseline, and noisy matrices of low rank; not for large holes.
 
     .. math::
 

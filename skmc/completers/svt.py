@@ -16,7 +16,10 @@ from skmc.solvers import DecomposingSolver, Momentum, Solver, State, ratio
 
 
 class SVTCompleter(IterativeCompleter):
-    r"""Nuclear-norm minimization by singular value thresholding (SVT).
+    r"""Find the matrix of least nuclear norm by singular value thresholding (SVT).
+
+    For large matrices of very low rank without noise; not for noisy cells, pictures or
+    small matrices.
 
     .. math::
 

@@ -70,6 +70,9 @@ def _has_leaves(completer: TreesCompleter) -> bool:
 class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
     r"""Predict each column from the others by trees that handle missing values.
 
+    For tables whose columns depend on each other nonlinearly, and new rows; not for few
+    rows, hundreds of columns or matrices of low rank.
+
     For each column, an ensemble of regression trees is trained on the rows in which
     that column is observed. Its inputs are the other columns with their missing values:
     each split has learned to which side a row with a missing input goes. There is no

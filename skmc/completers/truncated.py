@@ -28,7 +28,10 @@ TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
 class TNNRCompleter(TakesWeights, IterativeCompleter):
-    r"""Truncated nuclear norm regularization (TNNR): large values are not penalized.
+    r"""Penalize all singular values except the largest ones (TNNR).
+
+    For pictures and matrices of low rank with few strong components; not for much
+    noise.
 
     .. math::
 

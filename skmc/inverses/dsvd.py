@@ -22,7 +22,10 @@ EXACT = 1e-4  # |A X A - A|_F / |A|_F up to which an inverse needs no training
 
 
 class DSVD(nn.Module):
-    r"""The SVD as a fixed number of differentiable steps with learned lengths: D-SVD.
+    r"""Compute an SVD by a fixed number of differentiable, learned steps (D-SVD).
+
+    For gradients through an SVD with repeated singular values; not for speed, for which
+    `torch.linalg.svd` is better.
 
     With ``M`` scaled to a root mean square of its singular values of 1, ``r = min(m,
     n)`` and ``offdiag`` a matrix without its diagonal, ::

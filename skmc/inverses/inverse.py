@@ -101,7 +101,10 @@ def d_minv(
 
 
 class LDMinv(nn.Module):
-    r"""D-Minv with learned coefficients: LD-Minv.
+    r"""Approximate the pseudo-inverse by a few learned, differentiable steps (LD-Minv).
+
+    For gradients through the inverses of similar matrices; not for speed, for which
+    `torch.linalg.pinv` is better. ::
 
         X_0 = A' / c0,  X_(k+1) = X_k (C_k0 I + C_k1 E_k + ... + C_k(L-1) E_k^(L-1))
 

@@ -218,6 +218,9 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
 class _Fitted:
     """A completer some of whose fits are already there.
 
+    For grids of weights and seeds on matrices of up to 40 000 cells, or on a GPU; not
+    for parameters that change shapes, such as a rank.
+
     Parameters
     ----------
     completer : completer

@@ -112,7 +112,8 @@ class CellSplit(CellSplitter):
         """
         if self.pattern not in PATTERNS:
             raise ValueError(
-                f"pattern must be one of {PATTERNS}, got {self.pattern!r}."
+                f"pattern must be one of {PATTERNS}, got {self.pattern!r}; 'mcar' "
+                "hides cells at random."
             )
         if not 0 < self.fraction < 1:
             raise ValueError(f"fraction must lie in (0, 1), got {self.fraction}.")
@@ -261,6 +262,9 @@ def _times(groups: Any) -> np.ndarray:
 @dataclass(eq=False)
 class CountSplit(CellSplitter):
     r"""Splitter that divides the molecules of counts, and holds out no cells.
+
+    For the choice of a smoothing of counts, as of single cells; not for matrices with
+    missing cells, whose observed cells `CellSplit` holds out.
 
     Molecular cross-validation: each molecule of a count :math:`x` is held out with
     probability :math:`q`, so that

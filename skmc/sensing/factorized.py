@@ -19,7 +19,10 @@ REST = 1e-2  # the same for three or more factors, to the power depth - 2
 @constrained
 @dataclass(eq=False, repr=False)
 class FactorizedSensingRegressor(FlowSensingRegressor):
-    r"""Low rank by descent on a product of factors from a small start.
+    r"""Find a low-rank matrix by descent on a product of factors from a small start.
+
+    For noisy measurements, without a weight to choose; not for exact recovery, for
+    which `NuclearSensingRegressor` with ``lambda_nuclear=0`` is better.
 
     .. math::
 

@@ -9,7 +9,10 @@ from skmc.sensing.regressor import BaseSensingRegressor
 
 
 class LinearSensingRegressor(BaseSensingRegressor):
-    r"""The least-squares solution of least norm.
+    r"""Find the least-squares solution of least norm.
+
+    For a baseline, or at least as many measurements as cells; not for fewer, where
+    nothing favors low rank.
 
     .. math::
 

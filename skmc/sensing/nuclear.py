@@ -33,7 +33,10 @@ LENGTH = 0.3  # of the splitting's step, relative to the least-norm solution
 @constrained
 @dataclass(eq=False, repr=False)
 class NuclearSensingRegressor(IterativeSensingRegressor):
-    r"""Low rank by a penalty on the nuclear norm, a convex problem.
+    r"""Find a low-rank matrix by a penalty on the nuclear norm, a convex problem.
+
+    For fewer measurements than cells: with weight 0 if they have no noise, otherwise
+    with a weight that a search has chosen. Not for thousands of rows and columns.
 
     .. math::
 

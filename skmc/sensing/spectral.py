@@ -17,7 +17,10 @@ from skmc.sensing.regressor import FlowSensingRegressor
 @constrained
 @dataclass(eq=False, repr=False)
 class SpectralSensingRegressor(FlowSensingRegressor):
-    r"""Low rank by a spectral neural network (SNN): activations of singular values.
+    r"""Find a low-rank matrix by activations of singular values (SNN).
+
+    For noisy measurements, without a weight to choose; not for exact recovery, for
+    which `NuclearSensingRegressor` with ``lambda_nuclear=0`` is better.
 
     .. math::
 

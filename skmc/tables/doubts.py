@@ -167,8 +167,8 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     >>> import numpy as np
     >>> from skmc.tables import doubtful_number
     >>> row, doubt = doubtful_number(np.array([3, -999, np.nan, 5, 7, 4, -999]))
-    >>> row, doubt[:19]
-    (1, '-999 occurs 2 times')
+    >>> row, doubt[:21]
+    (1, '-999 occurs twice and')
     >>> doubtful_number(np.array([1.0, 2.0, 3.0, 9.0])) is None
     True
     """
@@ -185,8 +185,8 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
             if counts[end] > 1 and gap > np.ptp(others):
                 found = levels[end]
                 doubt = (
-                    f"occurs {counts[end]} times and is further from the other values "
-                    "of this column than these are from each other"
+                    f"occurs {'twice' if counts[end] == 2 else f'{counts[end]} times'} "
+                    "and is far from all other values of this column"
                 )
                 break
     if found is None:

@@ -61,7 +61,10 @@ PRIOR = 10  # number of cells that the noise of all columns counts as
 @constrained
 @dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
-    r"""Several completions of one matrix, each from most of its cells.
+    r"""Complete one matrix several times, each from most of its cells.
+
+    For intervals and pooled estimates with any completer; not needed for completers
+    that have their own ``sample``, such as `skmc.ChainedCompleter`.
 
     Each draw fits the completer, with its own seed, to the observed cells without one
     of ten parts of them, in the pattern of the missing cells

@@ -918,6 +918,19 @@ def test_compare_says_which_warnings_and_how_small_p_is(run, tmp_path):
         assert "svd, mean warned: 1 row of X has no observed cell" in text
 
 
+def test_compare_tells_of_columns_once(run, tmp_path):
+    """By names, and with the options of the command as remedies."""
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame(rng.randn(40, 3).round(2), columns=list("abc"))
+    table["id"] = [f"id {k}" for k in range(40)]
+    table.iloc[:6, 0], table.iloc[10:14, 1] = -999, np.nan
+    table.to_csv(tmp_path / "in.csv", index=False)
+    code, out, err = run("compare", "in.csv", "--methods", "mean", "--html", "o.html")
+    assert code == 0 and err.count("cannot be inferred") == err.count("-999") == 1
+    for text in (out, (tmp_path / "o.html").read_text()):
+        assert "warned" not in text and "MixedCompleter" not in text
+
+
 def test_compare_gives_columns_equal_weight(run, tmp_path):
     """The best method does not depend on the units of a column."""
     X = numbers(tmp_path, 30)

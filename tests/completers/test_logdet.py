@@ -60,6 +60,17 @@ def test_an_unknown_rank_is_recovered(shape, rank, oversampling, condition):
     )
 
 
+@pytest.mark.parametrize("size", [8, 12])
+@pytest.mark.parametrize("oversampling", [1.1, 1.25])
+def test_an_exact_fit_with_hardly_more_cells_than_freedom(size, oversampling):
+    """Which is not certain, and still what is returned."""
+    truth, X = problem((size, size), 1, oversampling)
+    seen = ~np.isnan(X)
+    completer = LogDetCompleter(device="cpu").fit(X)
+    assert completer.rank_ == 1
+    assert error(completer.reconstruction_[seen], truth[seen]) < 1e-8
+
+
 def test_means_and_units_do_not_matter():
     truth, X = problem((120, 90), 3, 2.5)
     rng = np.random.RandomState(0)

@@ -187,7 +187,7 @@ def test_cells_that_may_mark_missing_ones_are_named(tables):
     marked = tables[1].copy()
     marked.loc[[3, 8], "metres"] = -999.0
     marked.loc[4, "word"] = "?"
-    said = r"column 0 \('metres'\), row 3: -999 occurs 2 .*\('word'\), row 4: '\?'"
+    said = r"column 0 \('metres'\), row 3: -999 occurs twice .*\('word'\), row 4: '\?'"
     with pytest.warns(UserWarning, match=said):
         MixedCompleter(MeanCompleter()).fit(marked)
 

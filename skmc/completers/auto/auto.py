@@ -55,6 +55,9 @@ Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 class AutoCompleter(Explains, Samples, TakesBounds):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
+    For matrices for which you do not know the right method, and the lowest errors on
+    tables; not for an answer within a second.
+
     A few completers predict observed cells that were held out in the pattern of the
     missing ones. The completion is their weighted mean,
 

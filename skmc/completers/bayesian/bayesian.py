@@ -42,7 +42,10 @@ RANK = 30
 class BayesianFactorizationCompleter(
     TakesFeatures, Samples, ExplainsRatings, Recommends, IterativeCompleter
 ):
-    r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
+    r"""Predict ratings by low-rank factors, averaged over posterior samples.
+
+    For ratings, when accuracy is worth the time: there is nothing to tune. Not for an
+    answer at once; `FactorizationCompleter` is faster. The model is
 
     .. math::
 
@@ -51,8 +54,7 @@ class BayesianFactorizationCompleter(
     Factors, biases and noise are Gaussian. Gibbs sampling also draws their means, their
     precision matrices and the variance of the noise;
     `skmc.completers.bayesian.gibbs.Gibbs` states the priors. The completion is the
-    average over the draws of each row's expectation given the columns. It is more
-    accurate than that of `FactorizationCompleter` and takes longer. `predict_std`
+    average over the draws of each row's expectation given the columns. `predict_std`
     returns the standard deviation of every cell of a matrix, `predict_entries_std` that
     of the cells that you name, and `sample` draws rows. `fit` takes features and graphs
     of rows and columns, and rows or columns without an observed cell are predicted from

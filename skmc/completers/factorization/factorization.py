@@ -73,7 +73,10 @@ def _explicit(completer: FactorizationCompleter) -> bool:
 class FactorizationCompleter(
     TakesFeatures, PartialFit, ExplainsRatings, Recommends, IterativeCompleter
 ):
-    r"""Low-rank factors with biases, for any number of ratings, never made dense.
+    r"""Predict ratings by low-rank factors with biases, never made dense.
+
+    For ratings and clicks of any number, new users, and noisy matrices of low rank; not
+    for large holes of pictures, and not for tables with few columns.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
     biases minimize

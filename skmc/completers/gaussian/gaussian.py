@@ -84,7 +84,11 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 class GaussianCompleter(
     Explains, PartialFit, Samples, TakesBounds, TakesRowWeights, IterativeCompleter
 ):
-    r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
+    r"""Fill each cell with its expected value, given the rest of its row.
+
+    For tables, in a second, and to know how sure each cell is; not for pictures, and
+    not for relations that stay nonlinear with ``marginals="copula"``. The model is a
+    multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
 

@@ -163,6 +163,9 @@ def _tensors(
 class KNNCompleter(Explains, TakesBounds):
     r"""Average each missing cell over the nearest rows that have its column.
 
+    For tables of many similar rows; not for few rows, and not for rows that have few
+    observed columns in common.
+
     The distance of two rows is computed over the columns that both have observed:
 
     .. math::

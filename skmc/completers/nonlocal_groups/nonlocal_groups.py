@@ -65,7 +65,11 @@ def _n_rounds(data: Observed, side: int, channels: int, most: int) -> int:
 
 
 class NonlocalCompleter(IterativeCompleter):
-    r"""Low-rank matrices whose rows are similar patches from the whole picture.
+    r"""Complete a picture with similar patches from elsewhere in it.
+
+    For pictures in gray or color with any kind of hole, the most accurate on most,
+    cubes and videos; not for matrices without similar neighbors. Similar patches are
+    the rows of low-rank matrices:
 
     .. math::
 

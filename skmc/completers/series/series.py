@@ -89,7 +89,10 @@ def _as_series(found: Any, X: Any) -> Any:
 
 
 class SeriesCompleter(Estimator):
-    r"""Completes the gaps of series: a row for each time, a column for each series.
+    r"""Complete the gaps of series: a row for each time, a column for each series.
+
+    For sensors, loads, sales and other values over time; not for rows without a time,
+    and not for forecasts.
 
     Series that repeat themselves can be arranged in matrices in several ways. Time
     :math:`t = d P + j` is slot j of period d, for example of a day:
