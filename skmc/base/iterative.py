@@ -121,7 +121,11 @@ class IterativeCompleter(BaseCompleter):
         """Scale the data, choose hyper-parameters, solve, and make the result."""
         with time_limit(self.max_time):
             seed = seed_of(self.random_state)
-            given = self._scaled(given)
+            given, interrupted = self._scaled(given), False
+            try:
+                given = self._in_best_units(given)
+            except KeyboardInterrupt:
+                interrupted = True
             last, train = None, given.data
             first = None if given.layout is None else given.first_columns
             rules: list[HeldOut] = []
@@ -133,7 +137,7 @@ class IterativeCompleter(BaseCompleter):
             attributes = partial(self._fitted_attributes, given, {})
             hooks = CallbackHooks(self, given.read, y, attributes)
             hooks.begin()
-            choice = self._chosen(train, seed, rng, first, given)
+            choice = self._chosen(train, seed, rng, first, given, interrupted)
             solution = None
             if not choice.interrupted:
                 params = self._params(choice.params, choice.start, last, given.known)
@@ -184,13 +188,19 @@ class IterativeCompleter(BaseCompleter):
         rng: Randomness,
         first: np.ndarray | None,
         given: Given,
+        interrupted: bool = False,
     ) -> Choice:
         """Choose the hyper-parameters in half of the time left."""
         trials = self._trials(data, seed, rng, first, given)
+        trials.interrupted = interrupted
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)
             hurried = trials.n_solutions > 0 and seconds_left() <= 0
         return replace(choice, hurried=hurried, interrupted=trials.interrupted)
+
+    def _in_best_units(self, given: Given) -> Given:
+        """Scale the cells in another way if this completes them better."""
+        return given
 
     def _trials(
         self,
@@ -430,7 +440,7 @@ class IterativeCompleter(BaseCompleter):
         with threads_for(0):
             given = self._given(X, {})
         self._warn_of_empty(given.statistics)
-        return self._scaled(given)
+        return self._in_best_units(self._scaled(given))
 
     def batch_run(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import suppress
 from dataclasses import KW_ONLY, field, replace
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from skmc.base import (
 from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank
 from skmc.linalg import Randomness, full_svd, seed_of
-from skmc.loop import solve_part
+from skmc.loop import OutOfTime, solve_part
 from skmc.models import LinkedFactorization
 from skmc.new_rows import EmbeddedRows
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
@@ -188,17 +189,17 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     latent_: np.ndarray = field(init=False)
 
-    def _scaled(self, given: Given) -> Given:
-        by_column = super()._scaled(given)
-        ours = given.scaling is None and self.scaling == "auto"
-        if not ours or by_column.scaling.scale.shape[-1] == 1:
-            return by_column
+    def _in_best_units(self, given: Given) -> Given:
+        if self.scaling != "auto" or given.scaling.scale.shape[-1] == 1:
+            return given
         # One function of all columns is lost if each of them gets its own unit.
-        shared = given.scaling_of("global", centre=self.centre)
-        data = given.data.to(by_column.data.device).scaled(shared)
-        of_all = replace(by_column, data=data, scaling=shared)
-        errors = [self._trial_error(one, by_column) for one in (by_column, of_all)]
-        return of_all if errors[1] < errors[0] else by_column
+        plain = replace(given.data, values=given.scaling.undo(given.data.values))
+        shared = plain.scaling_of("global")
+        of_all = replace(given, data=plain.scaled(shared), scaling=shared)
+        with suppress(OutOfTime):
+            errors = [self._trial_error(one, given) for one in (given, of_all)]
+            return of_all if errors[1] < errors[0] else given
+        return given
 
     def _trial_error(self, given: Given, by_column: Given) -> float:
         """Squared error of a brief fit on held-out cells, in columns' deviations."""
