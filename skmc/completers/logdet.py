@@ -240,7 +240,7 @@ class LogDetCompleter(IterativeCompleter):
         with trials.interruptible():
             recovery.search()
         best = recovery.best
-        return Choice({"rank": best.rank}, best.start or best.X)
+        return Choice({"rank": best.rank}, best.X)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
@@ -273,7 +273,6 @@ class Candidate:
     X: LowRank
     misfit: float  # relative to the norm of the cells
     exact: bool
-    start: LowRank | None = None  # from which least squares found it
 
     @property
     def rank(self) -> int:
@@ -426,7 +425,7 @@ class Recovery:
             misfit = float((self.data.misfit(found) / energy).sqrt())
             if not self.tolerance < misfit < NEARLY_EXACT:
                 break
-        return Candidate(found, misfit, misfit < self.tolerance, X)
+        return Candidate(found, misfit, misfit < self.tolerance)
 
     def most_likely(self, settled: list[LowRank]) -> Candidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
