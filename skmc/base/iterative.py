@@ -42,7 +42,7 @@ from skmc.loop import (
 )
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
-from skmc.patterns.copies import merged
+from skmc.cells.copies import merged
 from skmc.solvers import ParametricSolver, Solver, modules_in
 from skmc.terms import Sum, Term
 
