@@ -10,6 +10,7 @@ from skmc import AutoCompleter, Entries, SVDCompleter, patterns
 from skmc.cells import SparseObserved
 from skmc.cells.copies import copies
 from skmc.model_selection import CellSplit
+from skmc.new_rows import FoldIn
 
 RNG = np.random.RandomState(0)
 TRUTH = RNG.randn(40, 2) @ RNG.randn(2, 6) + 0.5 * RNG.randn(40, 6)
@@ -87,3 +88,13 @@ def test_ratings_that_occur_twice_are_held_out_together():
     train, held_out = data.split(0.1, 0)
     assert 0.05 < len(held_out.values) / len(cells) < 0.15
     assert not np.isin(held_out.values, train.values).any()
+
+
+def test_noise_is_chosen_on_halves_without_common_copies():
+    rng = np.random.RandomState(0)
+    truth = rng.randn(40, 2) @ rng.randn(2, 12) + 0.7 * rng.randn(40, 12)
+    whole = torch.from_numpy(np.repeat(truth, 2, 0))
+    mask = torch.from_numpy(rng.rand(80, 12) > 0.2)
+    twice = FoldIn.of(whole, whole, mask).noise
+    once = FoldIn.of(whole[::2], whole[::2], mask[::2]).noise
+    assert once / 3 < twice < 3 * once
