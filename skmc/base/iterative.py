@@ -28,6 +28,7 @@ from skmc.base.reporting import (
 )
 from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
 from skmc.cells import Cells, Container, Given, Observed
+from skmc.cells.copies import merged
 from skmc.linalg import Randomness, resolve_device, seed_of, threads_for, work_of
 from skmc.loop import (
     CallbackHooks,
@@ -42,7 +43,6 @@ from skmc.loop import (
 )
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
-from skmc.patterns.copies import merged
 from skmc.solvers import ParametricSolver, Solver, modules_in
 from skmc.terms import Sum, Term
 

@@ -8,11 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from skmc.base.completer import BaseCompleter
 from skmc.base.fitted import Fitted, Outcome
-from skmc.cells import Container, Entries, StoredEntries, sparse_cells, to_cells
+from skmc.base.reporting import warn_user
+from skmc.cells import Container, Entries, Given, StoredEntries, sparse_cells, to_cells
+from skmc.linalg import threads_for
+
+GROWTH = 2  # of the cells, after which a fit to all of them is due
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,19 @@ class PartialFit(BaseCompleter):
     def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:
         """Return the fit to all cells, and the fitted attributes that change."""
 
+    def _all_cells(self, more: MoreCells) -> Given | None:
+        """Return the cells so far, and those to add, for a new fit.
+
+        None if that would change nothing, as by default.
+        """
+
     def partial_fit(self, X: Container, y: object = None) -> Self:
         """Learn more rows, more cells of known rows, or more columns.
 
         The model is that of all cells so far. The first call is `fit`, which also makes
-        all choices ("auto"). The Notes of the class give the cost of a further call and
-        its differences from a fit to all cells.
+        all choices ("auto"). So is each call by which the number of cells, or that of a
+        column with its own unit, is twice that of the last fit. The Notes of the class
+        give the cost of another call and its differences from a fit to all cells.
 
         Parameters
         ----------
@@ -100,7 +112,8 @@ class PartialFit(BaseCompleter):
         before = dict(vars(self))
         try:
             more = self._read_more(X)
-            fitted, changed = self._fit_more(more)
+            outcome = self._fit_further(more)
+            fitted, changed = outcome.fitted, outcome.attributes
             fitted.statistics = statistics = replace(fitted.statistics, ids=more.ids)
             if (
                 statistics.empty_cols.any()
@@ -115,7 +128,36 @@ class PartialFit(BaseCompleter):
             raise
         common = self._common_attributes(statistics)
         self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
+        if outcome.advice:
+            warn_user(f"{type(self).__name__} {outcome.advice}", ConvergenceWarning)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
         return self
+
+    def _fit_further(self, more: MoreCells) -> Outcome:
+        """Fit to all cells if they are twice those of the last fit, or update it."""
+        given = self._all_cells(more)
+        if given is None:
+            return Outcome(*self._fit_more(more))
+        sizes = vars(self).get("_sizes")
+        if sizes is None:
+            none = np.empty(0, int)
+            before = self._all_cells(MoreCells(none, none, np.empty(0), self._shape))
+            assert before is not None
+            sizes = _sizes(before)
+        now = _sizes(given)
+        sizes = np.pad(sizes, (0, len(now) - len(sizes)))
+        if (now >= np.maximum(GROWTH * sizes, 1)).any():
+            del self._fitted  # no warm start
+            statistics = replace(given.statistics, ids=more.ids)
+            given = replace(given, statistics=statistics)
+            with threads_for(given.data.work):
+                outcome = self._fit_cells(given)
+            self._fitted = outcome.fitted
+            outcome.attributes["_sizes"] = now
+            return outcome
+        fitted, changed = self._fit_more(more)
+        return Outcome(fitted, {**changed, "_sizes": sizes})
 
     def _read_more(self, X: Any) -> MoreCells:
         m, n = self._shape
@@ -203,3 +245,15 @@ class PartialFit(BaseCompleter):
                 f"the fit, {None if names is None else list(names)}, but they are "
                 f"{first or None}."
             )
+
+
+def _sizes(given: Given) -> np.ndarray:
+    """Number of all cells, and those of columns with units of their own."""
+    n_cells = given.statistics.n_observed
+    if given.statistics.one_unit:
+        return np.array([n_cells])
+    if isinstance(given.read, Entries):
+        cols = given.read.cols
+    else:
+        cols = np.nonzero(~np.isnan(given.matrix))[1]
+    return np.append(n_cells, np.bincount(cols, minlength=given.statistics.shape[1]))

@@ -119,6 +119,26 @@ class Scaling:
             shift = torch.where(near, torch.zeros_like(shift), shift)
         return cls(shift, scale)
 
+    def kept(self, later: Scaling) -> Scaling:
+        """Keep these units; columns that are new or were constant have later ones.
+
+        Parameters
+        ----------
+        later : Scaling
+            Units of more cells, of as many columns or of more.
+
+        Returns
+        -------
+        Scaling
+        """
+        n_cols = self.scale.shape[-1]
+        has = torch.zeros_like(later.scale, dtype=torch.bool)
+        has[..., :n_cols] = self.scale > 0
+        shift, scale = later.shift.clone(), later.scale.clone()
+        shift[..., :n_cols], scale[..., :n_cols] = self.shift, self.scale
+        shift = torch.where(has, shift, later.shift)
+        return Scaling(shift, torch.where(has, scale, later.scale))
+
     def standardise(self, X: Tensor) -> Tensor:
         """Standardize a whole matrix.
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skmc.cells.copies import held_out_with_copies
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_values import SparseValues
 from skmc.linalg import LowRank, SparsePlusLowRank
@@ -187,6 +188,8 @@ class SparseObserved(SparseValues):
     ) -> tuple[SparseObserved, SparseObserved | None]:
         """Split the cells into training cells and a held-out share.
 
+        Cells that a copy of the row shows are held out with it.
+
         Parameters
         ----------
         share : float in (0, 1)
@@ -206,8 +209,12 @@ class SparseObserved(SparseValues):
         """
         n_cells = len(self.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
-        hidden = torch.zeros(n_cells, dtype=torch.bool)
-        hidden[torch.from_numpy(order[: int(share * n_cells)])] = True
+        drawn = np.isin(np.arange(n_cells), order[: int(share * n_cells)])
+        rows, cols, values = (
+            x.cpu().numpy() for x in (self.rows, self.cols, self.values)
+        )
+        drawn = held_out_with_copies(drawn, rows, cols, values, self.shape)
+        hidden = torch.from_numpy(drawn)
         if first_columns is not None:
             first = torch.from_numpy(first_columns).to(self.cols.device)[self.cols]
             # Cells are sorted, and a cell is observed in all of its columns.

@@ -150,9 +150,10 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     factors of all rows so far. Its sufficient statistics are the sums of :math:`u u^T`
     and :math:`u x` over the cells of the column, so earlier rows are not visited. Both
     steps minimize the objective of all cells exactly, with a ridge of 1e-4 as rows may
-    have fewer cells than the rank; the scaling is that of all cells. The result is
-    approximate because other rows keep their factors, and the rank does not change.
-    Repeated blocks of `Entries` approach a fit to all cells. ``reconstruction_`` is
+    have fewer cells than the rank; the scaling is that of the last fit. The result is
+    approximate because other rows keep their factors, and the rank does not change,
+    until the cells are twice those of the last fit. Repeated blocks of `Entries`
+    approach a fit to all cells. ``reconstruction_`` is
     recomputed, which costs ``n_samples n_features rank``.
 
     References
@@ -210,14 +211,18 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         row_map = ScaledRows(given.scaling, statistics.varies, folded)
         return {"_fitted": RowsOnly(statistics, row_map)}
 
-    def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:
+    def _all_cells(self, more: MoreCells) -> Given:
         fitted: Any = self._fitted
         fitted.whole()  # raises an error if the cells were not in memory
-        old = fitted.index.cells
         one_unit = fitted.statistics.one_unit
-        given = Given.of_matrix(more.into(old), one_unit=one_unit)
+        return Given.of_matrix(more.into(fitted.index.cells), one_unit=one_unit)
+
+    def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:
+        fitted: Any = self._fitted
+        given, old = self._all_cells(more), fitted.index.cells
         cells, statistics = given.matrix, given.statistics
-        scaling = given.scaling_of(self.scaling, centre=self.centre)
+        later = given.scaling_of(self.scaling, centre=self.centre)
+        scaling = fitted.row_map.scaling.kept(later.to(torch.float64))
         touched = np.unique(more.rows)
         before = np.full((len(touched), cells.shape[1]), np.nan, cells.dtype)
         known = touched < len(old)

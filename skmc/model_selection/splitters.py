@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from skmc import patterns
 from skmc.cells import Container, Entries, is_na
+from skmc.cells.copies import held_out_with_copies
 from skmc.linalg import Seed
 from skmc.tables import as_dates
 
@@ -59,7 +60,8 @@ class CellSplit(CellSplitter):
         a rectangle at a random place, and "rows" whole rows. "mar" draws cells with a
         probability that depends on another column, see `skmc.patterns.mar`; with "mnar"
         it depends on their own value, see `skmc.patterns.mnar`. "like_missing" follows
-        the cells that are missing already, see `skmc.patterns.like_missing`.
+        the cells that are missing already, see `skmc.patterns.like_missing`. In rows
+        that are copies, the same cells are held out.
     n_splits : int >= 1, default=5
         Number of splits.
     fraction : float in (0, 1), default=0.2
@@ -120,7 +122,9 @@ class CellSplit(CellSplitter):
         cells = X if isinstance(X, Entries) else Entries(X)
         rng = check_random_state(self.random_state)
         for _ in range(self.n_splits):
+            place = cells.rows, cells.cols, cells.values
             held_out = self._hide(cells, rng)
+            held_out = held_out_with_copies(held_out, *place, cells.matrix_shape)
             if held_out.all() or not held_out.any():
                 raise ValueError(
                     f"{self.pattern!r} with fraction={self.fraction} holds out "

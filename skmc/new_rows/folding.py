@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.cells.copies import copies
 from skmc.linalg import threads_for, work_of
 
 MAX_RANK = 100
@@ -134,9 +136,13 @@ class FoldIn:
                 return replace(whole, noise=1e-4 * float(variance))
             noises = whole._noises(values, mask)
             surprise = torch.zeros(len(noises), dtype=X.dtype)
+            half = _halves(values, mask).to(X.device)
+            rest = torch.arange(len(half), len(X), device=X.device) % 2
+            side = torch.cat([half, rest])
             for part in (0, 1):
-                space = cls._row_space(X[1 - part :: 2])
-                rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
+                space = cls._row_space(X[side == 1 - part])
+                own = (half == part).nonzero()[:ROWS_JUDGED, 0]
+                rows, seen = values[own], mask[own]
                 i, j = (torch.arange(size) for size in seen.shape)
                 hidden = seen & ((i[:, None] + j) % 4 == 0)
                 surprise += space._surprise(rows, seen & ~hidden, hidden, noises)
@@ -301,3 +307,12 @@ def _with_ridge(R: Tensor, noise: float) -> Tensor:
     ridge = noise**0.5 * torch.eye(rank, rank + 1, dtype=R.dtype)
     whole = torch.cat([R, ridge.expand(len(R), -1, -1)], 1)
     return torch.linalg.qr(whole, mode="r").R[:, :rank]
+
+
+def _halves(values: Tensor, mask: Tensor) -> Tensor:
+    """Halves of the rows, with copies of a row in the same one."""
+    cells = torch.where(mask, values, torch.nan)[: 2 * ROWS_JUDGED]
+    group = np.unique(copies(cells.cpu().numpy()), return_inverse=True)[1]
+    if not group.any():  # all rows are copies
+        group = np.arange(len(group))
+    return torch.from_numpy(group % 2)

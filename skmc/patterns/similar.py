@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skmc.cells import Container, to_cells
+from skmc.cells.copies import merged
 from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import begin, hide_likely, observed_in, spared
-from skmc.patterns.copies import merged
 from skmc.patterns.gaps import MAX_MOVES, moved_gaps
 
 MIN_MISSING = 10  # fewer missing cells may be adjacent by chance

@@ -633,3 +633,63 @@ def test_units_that_cannot_be_told_apart_are_errors(long):
         in_long_form(pd.concat([X, X]))
     with pytest.raises(ValueError, match="unit names column 'store'"):
         SeriesCompleter(time="day", unit="store").fit(X)
+
+
+def drifting(start, n_times, *, level=0.0, amplitude=1.0, phase=0, seed=0):
+    """Series of a day's period and of noise, with gaps, and their truth."""
+    hours, rng = (
+        pd.date_range(start, periods=n_times, freq="h"),
+        np.random.RandomState(seed),
+    )
+    angle = 2 * np.pi * (hours.hour.to_numpy() + phase) / 24
+    cells = 10 + level + amplitude * 3 * np.sin(angle[:, None] + [0, 0.5, 1])
+    truth = pd.DataFrame(cells + 0.5 * rng.randn(n_times, 3), hours, list("abc"))
+    gone = np.zeros(truth.shape, bool)
+    for first, series in zip(
+        rng.randint(n_times, size=n_times // 10),
+        rng.randint(3, size=n_times),
+        strict=False,
+    ):
+        gone[first : first + rng.randint(1, 7), series] = True
+    return truth.mask(gone), truth, gone
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"level": 7.0},
+        {"amplitude": 3.0},
+        {"phase": 9},
+        {"level": -90.0, "amplitude": 0.2},
+    ],
+)
+def test_other_series_than_those_of_the_fit_are_seen(change, causal):
+    past, *_ = drifting("2024-01-01", 336)
+    X, truth, gone = drifting("2024-01-15", 336, seed=1, **change)
+    completer = SeriesCompleter(MeanCompleter(), random_state=0, causal=causal).fit(
+        past
+    )
+    between = X.ffill() if causal else X.interpolate(limit_direction="both")
+    late = gone & (np.arange(len(X)) >= (64 if causal else 0))[:, None]
+    least = rmse(between.bfill(), truth, late)
+    assert rmse(completer.transform(X), truth, late) < 1.05 * least
+    low, high = completer.predict_interval(X)
+    inside = (low <= truth) & (truth <= high)
+    assert inside.to_numpy()[late].mean() > 0.75
+
+
+def test_series_like_those_of_the_fit_keep_its_weights():
+    past, *_ = drifting("2024-01-01", 336)
+    X, truth, gone = drifting("2024-01-15", 336, seed=1)
+    completer = SeriesCompleter(MeanCompleter(), random_state=0).fit(past)
+    found = rmse(completer.transform(X), truth, gone)
+    again = rmse(clone(completer).fit_transform(X), truth, gone)
+    assert found < 1.1 * again
+
+
+def test_days_for_a_fit_of_hours_are_a_warning():
+    past, *_ = drifting("2024-01-01", 336)
+    completer = SeriesCompleter(MeanCompleter(), random_state=0).fit(past)
+    with pytest.warns(UserWarning, match="24 or more steps"):
+        completer.transform(past.iloc[::24])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,21 +46,21 @@ def streamed(completer, passes):
     return completer
 
 
-def squared_error(completer):
+def squared_error(completer, scaling=None):
     data = Observed(torch.from_numpy(X), ~torch.isnan(torch.from_numpy(X)))
-    scaling = Scaling.of(data, completer.scaling)
+    scaling = scaling or Scaling.of(data, completer.scaling)
     z = scaling.standardise(torch.from_numpy(completer.reconstruction_))
     return float((z - data.scaled(scaling).values)[data.mask].square().sum() / 2)
 
 
-def penalized(completer):
+def penalized(completer, scaling=None):
     """The objective of a factorization, from its definition."""
     k, weight = completer.rank_, completer.lambda_ridge_
     rows, cols = completer.row_factors_, completer.col_factors_
     seen, own = ~np.isnan(X), np.hstack([cols[:, :k], cols[:, -1:]])
     penalty = seen.sum(1) @ np.square(rows[:, :-1]).sum(1)
     penalty += seen.sum(0) @ np.square(own).sum(1)
-    return squared_error(completer) + weight * penalty / 2
+    return squared_error(completer, scaling) + weight * penalty / 2
 
 
 def likelihood(completer):
@@ -110,9 +112,10 @@ def test_blocks_reach_the_objective_of_a_fit_to_all(name):
 
 def test_the_objective_of_a_factorization_never_rises():
     completer = streamed(CASES["factorization"][0](), passes=1)
-    values = [penalized(completer)]
+    scaling = completer._fitted.scaling
+    values = [penalized(completer, scaling)]
     for rows in BLOCKS:
-        values.append(penalized(completer.partial_fit(cells_of(rows))))
+        values.append(penalized(completer.partial_fit(cells_of(rows)), scaling))
     assert np.all(np.diff(values) <= 1e-12 * values[0])
 
 
@@ -258,3 +261,41 @@ def test_later_changes_of_the_data_have_no_effect(name):
     more[:] = 0
     expected = CASES[name][0]().fit(X[:60]).partial_fit(X[60:])
     np.testing.assert_array_equal(completer.reconstruction_, expected.reconstruction_)
+
+
+@pytest.mark.parametrize("cuts", [[1], [2, 30, 60], [70, 100, 119]])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        SVDCompleter,
+        pytest.param(GaussianCompleter, marks=pytest.mark.long),
+        pytest.param(FactorizationCompleter, marks=pytest.mark.long),
+    ],
+)
+def test_choices_and_units_are_those_of_all_rows(kind, cuts):
+    """Also if the first batch has a single row, or lacks a column."""
+    cells = X.copy()
+    cells[: cuts[0], 3] = np.nan
+    found, best = kind(random_state=0), kind(random_state=0).fit(cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about empty columns of the first batch
+        for rows in np.split(cells, [*cuts, *range(max(cuts) + 12, 120, 12)]):
+            found.partial_fit(rows)
+    gone = np.isnan(cells)
+    error, least = (
+        np.sqrt(np.square((c.transform(cells) - WHOLE) / WHOLE.std(0))[gone].mean())
+        for c in (found, best)
+    )
+    assert error < 1.1 * least
+
+
+@pytest.mark.parametrize("kind", [SVDCompleter, FactorizationCompleter])
+def test_rows_of_an_exact_matrix_stay_exact(kind):
+    rng = np.random.RandomState(1)
+    truth = rng.randn(100, 3) @ rng.randn(3, 20)
+    cells = np.where(rng.rand(100, 20) < 0.3, np.nan, truth)
+    completer = kind(3).fit(cells[:80])
+    for _ in range(3):
+        completer.partial_fit(cells[80:])
+    error = np.abs(completer.transform(cells) - truth).max()
+    assert error < 0.02 * truth.std()

@@ -29,6 +29,7 @@ from skmc.blocks import BlockObserved, StoredCells
 from skmc.cells import (
     Cells,
     Container,
+    Entries,
     Given,
     Priors,
     Scaling,
@@ -236,14 +237,13 @@ class FactorizationCompleter(
     those of the columns in which these rows have cells, given all rows so far. For the
     latter, sums of :math:`u u^T` and :math:`u x` over the cells of each column are
     sufficient; earlier rows are not visited. Both steps minimize the objective of all
-    cells exactly, scaled by the mean and deviation of all cells. The result is
-    approximate because other rows keep their factors, and rank and weight do not
-    change. Repeated blocks of `Entries` approach a fit to all cells. The sums take
+    cells exactly, in the units of the last fit. The result is approximate because other
+    rows keep their factors, and rank and weight do not change, until the cells are
+    twice those of the last fit. Repeated blocks of `Entries` approach a fit to all
+    cells. The sums take
     ``n_features (rank + 2)**2`` numbers. The first call computes them by a pass over
-    the cells.
-    Means and deviations of all cells are computed again at each call. Features, graphs,
-    weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
-    cells into memory.
+    the cells. Features, graphs, weights and ``alpha`` need a new fit. After a fit to
+    files, the first call loads all cells into memory.
 
     `explain` gives the terms of a prediction. The base is the mean plus the bias
     :math:`c_k` of the column, and the scaled cell :math:`x_{ij}` of another column
@@ -533,6 +533,19 @@ class FactorizationCompleter(
         """
         return super().partial_fit(X, y)
 
+    def _all_cells(self, more: MoreCells) -> Given:
+        fitted = _in_memory(self._fitted)
+        (starts, cols), old = fitted.seen, cast(np.ndarray, fitted.values)
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        place = rows * more.shape[1] + cols
+        kept = ~np.isin(place, more.rows * more.shape[1] + more.cols)
+        values = more.values.astype(old.dtype)
+        rows = np.concatenate([rows[kept], more.rows])
+        cols = np.concatenate([cols[kept], more.cols])
+        values = np.concatenate([old[kept], values])
+        entries = Entries.from_triplets(rows, cols, values, more.shape)
+        return Given.of_entries(entries, one_unit=fitted.statistics.one_unit)
+
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
         fitted = _with_more(self._fitted, more, self.biases, scaling_of)
@@ -729,7 +742,7 @@ def _with_more(
     one_unit = fitted.statistics.one_unit
     statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
     given = Given(whole, statistics)
-    scaling = scaling_of(given)
+    scaling = fitted.scaling.kept(scaling_of(given))
     row_biases = biases in ("both", "rows")
     with threads_for(work_of(len(after.values))):
         stream = _stream(fitted).extended(*more.shape, row_biases)

@@ -480,12 +480,14 @@ class GaussianCompleter(
         )
         return fitted.attributes()
 
+    def _all_cells(self, more: MoreCells) -> Given:
+        cells = more.into(self._fitted.in_memory())
+        return Given.of_matrix(cells, one_unit=self._fitted.statistics.one_unit)
+
     def _fit_more(self, more: MoreCells) -> tuple[Conditional, dict[str, Any]]:
         fitted = self._fitted
         old = len(fitted.in_memory())
-        one_unit = fitted.statistics.one_unit
-        cells = more.into(fitted.in_memory())
-        given = self._scaled(Given.of_matrix(cells, one_unit=one_unit))
+        given = self._scaled(self._all_cells(more))
         cells, marginals = given.matrix, fitted.marginals
         with threads_for(work_of(cells.size, cells.shape[1])):
             if self._adds_up(more, given):

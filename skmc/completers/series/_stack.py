@@ -240,7 +240,7 @@ class GapWeights:
             variances = stack.variances * np.square(units)
             if ends is not None:
                 nearest = held.residuals[:, NEAREST] / scale[held.classes]
-                part = _certainty(residuals, nearest, ends)
+                part = certainty(residuals, nearest, ends)
                 only = np.arange(len(usable)) == NEAREST
                 all_members = part * all_members + (1 - part) * only
                 change = nearest - residuals
@@ -266,7 +266,7 @@ class GapWeights:
         return replace(self, weights=weights / weights.sum(1, keepdims=True))
 
 
-def _certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
+def certainty(one: np.ndarray, other: np.ndarray, ends: np.ndarray) -> float:
     """Share of the weights at ends, by which the rest is left to the nearest value.
 
     The share of residuals ``one`` that minimizes the squares, together with ``other``,

@@ -533,6 +533,22 @@ class TimeGrid:
             )
         return found
 
+    def warn_of_gaps(self, positions: np.ndarray) -> None:
+        """Warn if no two times have consecutive positions, as days in a fit of hours.
+
+        Parameters
+        ----------
+        positions : int ndarray of shape (n_times,)
+            Positions of the times.
+        """
+        steps = np.diff(np.sort(positions))
+        if len(steps) > 1 and steps.min() > 1:
+            warn_user(
+                f"The times of X are {steps.min()} or more steps of the fit apart, so "
+                "that all times between them are missing; fit to series of the same "
+                "step, or resample X."
+            )
+
     @property
     def calendar(self) -> list[int]:
         """Numbers of steps in a day, a week and a year, if they are nearly whole."""

@@ -22,10 +22,11 @@ from skmc.base import (
     bounds_of,
     refuse_parameters,
 )
-from skmc.cells import Container, LikeObserved, Observed, Scaling
+from skmc.cells import Container, LikeObserved, Scaling
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers._units import standardized, undone
 from skmc.completers.gaussian import GaussianCompleter
+from skmc.completers.series._local import LocalWeights, scaling_of
 from skmc.completers.series._members import SeasonalMean, Span, members_for
 from skmc.completers.series._periods import find_periods
 from skmc.completers.series._stack import HELD_OUT, SeriesStack
@@ -199,6 +200,14 @@ class SeriesCompleter(Estimator):
     fit, all rows of the call are completed by members whose rows do not depend on the
     periods of the fit, with weights of their own. In both cases, cells are completed
     from the cells of the call and from what `fit` has learned.
+
+    Other cells than those of the fit may have another level, amplitude or phase. So up
+    to four tenths of the call's observed cells are held out, and completed by the stack
+    in the units of the fit, by the stack in the means and deviations of the call, and
+    by interpolation. Each series has its own weights of the three, which are shrunk to
+    the stack in the units of the fit unless the others are certainly better on these
+    cells. Deviations grow where the errors are larger than expected. With ``causal``,
+    the held-out cells are in the first half of the times up to a cell, or more.
 
     Weights of a class of gaps without a hidden gap are those of all gaps, and its
     errors are taken from the class of the most similar length. So intervals of gaps
@@ -456,7 +465,11 @@ class SeriesCompleter(Estimator):
         at = table.positions(grid)
         span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.series))
         cells = _placed(table.cells, at, span)
-        scaling = _scaling_of(cells, self.scaling)
+        how = "columns" if self.scaling == "auto" else self.scaling
+        scaling = scaling_of(cells, how)
+        # A constant series may have other values later.
+        scale = torch.where(scaling.scale > 0, scaling.scale, 1.0)
+        scaling = replace(scaling, scale=scale)
         scaled = standardized(cells, scaling)
         periods = _periods_of(scaled, self.period, grid)
         completer: Any = self.completer
@@ -471,7 +484,9 @@ class SeriesCompleter(Estimator):
             stack = SeriesStack.fit(
                 scaled, span.start, present, members, mean, self.causal, tasks, rng
             )
-        return FittedSeries(table.series, grid, span, scaling, periods, stack)
+        return FittedSeries(
+            table.series, grid, span, cells, scaling, how, periods, stack
+        )
 
     def _predict(
         self, X: Container
@@ -548,8 +563,12 @@ class FittedSeries:
         Positions of times.
     span : Span
         Positions of the fit.
+    cells : ndarray of shape (n_times, n_series)
+        Cells of the fit.
     scaling : Scaling
         Standardization of the series.
+    how : {"columns"} or None
+        Cells that are standardized together.
     periods : list of int
         Periods.
     stack : SeriesStack
@@ -559,7 +578,9 @@ class FittedSeries:
     series: list[Series]
     grid: TimeGrid
     span: Span
+    cells: np.ndarray
     scaling: Scaling
+    how: str | None
     periods: list[int]
     stack: SeriesStack
 
@@ -594,14 +615,31 @@ class FittedSeries:
         at, span = table.positions(self.grid), self.span
         if table.ticks is None:
             at = at + (span.start if len(at) == span.n_times else span.stop)
+        else:
+            self.grid.warn_of_gaps(at)
         later = at.min() < span.start or at.max() >= span.stop
         if later:
             span = Span(int(at.min()), int(np.ptp(at)) + 1, span.n_series)
-        scaled = standardized(_placed(table.cells, at, span), self.scaling)
+        cells = _placed(table.cells, at, span)
         weights = self.stack.later if later else self.stack.own
-        values, std = self.stack.predict(scaled, span.start, weights)
-        values = undone(values, self.scaling)
-        std = std * self.scaling.scale.numpy()
+
+        def stack(some: np.ndarray, units: Scaling) -> tuple[np.ndarray, np.ndarray]:
+            scaled = standardized(some, units)
+            values, std = self.stack.predict(scaled, span.start, weights)
+            return undone(values, units), std * units.scale.numpy()
+
+        how, causal, n_times = self.how, self.stack.causal, len(cells)
+        # Causal weights are those of the first half of the times up to a cell.
+        stops = [2**k for k in range(n_times.bit_length())] if causal else [n_times]
+        values, std = stack(cells, self.scaling)
+        if not later and (np.isnan(cells) | (cells == self.cells)).all():
+            stops = []  # the weights of the fit are those of its cells
+        for stop in stops:
+            known, until = cells[:stop], min(2 * stop, n_times)
+            local = LocalWeights.of(known, stack, self.scaling, how, causal)
+            since = stop if causal else 0
+            own = local.predict(cells[:until], known)
+            values[since:until], std[since:until] = (part[since:] for part in own)
         at = at - span.start
         return values[at], std[at], weights.spread
 
@@ -623,10 +661,3 @@ def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
                 f"of the series, {len(cells) // 2}; got {period!r}."
             )
     return sorted(set(found))
-
-
-def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
-    data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
-    found = Scaling.of(data, "columns" if how == "auto" else how)
-    # A constant series may have other values later.
-    return Scaling(found.shift, torch.where(found.scale > 0, found.scale, 1.0))

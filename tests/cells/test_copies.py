@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from skmc import AutoCompleter, SVDCompleter, patterns
-from skmc.patterns.copies import copies
+from skmc import AutoCompleter, Entries, SVDCompleter, patterns
+from skmc.cells import SparseObserved
+from skmc.cells.copies import copies
+from skmc.model_selection import CellSplit
+from skmc.new_rows import FoldIn
 
 RNG = np.random.RandomState(0)
 TRUTH = RNG.randn(40, 2) @ RNG.randn(2, 6) + 0.5 * RNG.randn(40, 6)
@@ -64,3 +68,33 @@ def test_empty_rows_and_columns_change_no_other_held_out_cell():
     wider[np.ix_(rows, cols)] = X
     own, other = (SVDCompleter()._drawn(cells, 0.1, 0) for cells in (X, wider))
     np.testing.assert_array_equal(other[np.ix_(rows, cols)], own)
+
+
+@pytest.mark.parametrize("pattern", ["mcar", "rows", "like_missing"])
+def test_splits_hold_out_the_cells_of_copies_together(pattern):
+    cells = Entries(np.repeat(TRUTH, 2, 0))
+    for train, test in CellSplit(pattern, n_splits=3, random_state=0).split(cells):
+        parts = [
+            {*zip(cells.rows[part] // 2, cells.cols[part], strict=True)}
+            for part in (train, test)
+        ]
+        assert not parts[0] & parts[1] and len(train) + len(test) == len(cells)
+
+
+def test_ratings_that_occur_twice_are_held_out_together():
+    cells = Entries(np.repeat(TRUTH, 2, 0))
+    place = cells.rows, cells.cols, torch.from_numpy(cells.values)
+    data = SparseObserved.of(*place, cells.matrix_shape)
+    train, held_out = data.split(0.1, 0)
+    assert 0.05 < len(held_out.values) / len(cells) < 0.15
+    assert not np.isin(held_out.values, train.values).any()
+
+
+def test_noise_is_chosen_on_halves_without_common_copies():
+    rng = np.random.RandomState(0)
+    truth = rng.randn(40, 2) @ rng.randn(2, 12) + 0.7 * rng.randn(40, 12)
+    whole = torch.from_numpy(np.repeat(truth, 2, 0))
+    mask = torch.from_numpy(rng.rand(80, 12) > 0.2)
+    twice = FoldIn.of(whole, whole, mask).noise
+    once = FoldIn.of(whole[::2], whole[::2], mask[::2]).noise
+    assert once / 3 < twice < 3 * once

@@ -80,3 +80,38 @@ def merged(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         into = rows[place[row]]
         into[:] = np.where(np.isnan(into), cells[row], into)
     return rows, place
+
+
+def held_out_with_copies(
+    hidden: np.ndarray,
+    rows: np.ndarray,
+    cols: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+) -> np.ndarray:
+    """Hide cells that copies of their rows show, too, together.
+
+    Parameters
+    ----------
+    hidden : bool ndarray of shape (n_cells,)
+        Cells that are hidden. Of cells of copies in a column, the first one decides.
+    rows, cols : int ndarray of shape (n_cells,)
+        Positions of the cells, without duplicates.
+    values : ndarray of shape (n_cells,)
+        Their values.
+    shape : tuple of int
+        Shape of the matrix.
+
+    Returns
+    -------
+    bool ndarray of shape (n_cells,)
+        The same cells without copies.
+    """
+    present, row = np.unique(rows, return_inverse=True)
+    if len(present) ** 2 * shape[1] > MOST:
+        return hidden
+    cells = np.full((len(present), shape[1]), np.nan)
+    cells[row, cols] = values
+    place = copies(cells)[row] * shape[1] + cols
+    _, first, same = np.unique(place, return_index=True, return_inverse=True)
+    return hidden[first][same]
