@@ -31,17 +31,7 @@ CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
 
 def has_set_output(estimator: Any) -> bool:
-    """Whether the user has chosen the container of results by ``set_output``.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Transformer.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether the user has chosen the container of results by ``set_output``."""
     return bool(
         _set_output._get_output_config("transform", estimator)["dense"] != "default"
     )
@@ -103,16 +93,6 @@ def page_of_class(self: object) -> str:
     property ``_doc_link_template`` of an estimator, beside ``_doc_link_module``, it
     adds a link to scikit-learn's HTML representation. scikit-learn adds none to classes
     of other packages that are derived from ours.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from skmc import KNNCompleter
-    >>> KNNCompleter()._get_doc_link()
-    'https://example.org/skmc/docs/api/skmc.KNNCompleter.html'
     """
     cls = type(self)
     package, *rooms = cls.__module__.split(".")[:2]

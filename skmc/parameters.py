@@ -39,39 +39,13 @@ OF_TYPE = {bool: "boolean", int: Integral, float: Real, type(None): None}
 
 
 def listed(given: Any) -> list[Any]:
-    """Make a list of several names or estimators, or of a single one.
-
-    Parameters
-    ----------
-    given : object or iterable of objects
-        A text is one name.
-
-    Returns
-    -------
-    list
-    """
+    """Make a list of several names or estimators, or of a single one."""
     single = isinstance(given, str) or not isinstance(given, Iterable)
     return [given] if single else list(given)
 
 
 def constraints_of(declared: type) -> dict[str, list[Any]]:
-    """Read scikit-learn's constraints from the annotations in the body of a class.
-
-    Parameters
-    ----------
-    declared : type
-        Class with annotations; those of its bases are not read.
-
-    Returns
-    -------
-    dict of str to list
-        Constraints by name; none for ``Any``.
-
-    Raises
-    ------
-    NameError
-        A type is not known where the class is defined.
-    """
+    """Read scikit-learn's constraints from the annotations in the body of a class."""
     fields = vars(declared).get("__dataclass_fields__", {})
     known, found = vars(sys.modules[declared.__module__]), {}
     for name, kind in inspect.get_annotations(declared).items():
@@ -84,19 +58,7 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
 
 
 def constrained(estimator: C) -> C:
-    """Add the constraints of an estimator's annotations to those that it inherits.
-
-    Parameters
-    ----------
-    estimator : type
-        Estimator that is not a `skmc.base.Estimator`, which adds its constraints
-        itself.
-
-    Returns
-    -------
-    type
-        The same class.
-    """
+    """Add the constraints of an estimator's annotations to those that it inherits."""
     inherited = getattr(estimator, "_parameter_constraints", {})
     merged = inherited | constraints_of(estimator)
     names = inspect.signature(estimator).parameters

@@ -8,19 +8,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    Returns
-    -------
-    int
-        0 after success, 1 if the data or a fit fails, 2 if the arguments are invalid,
-        130 after an interrupt.
-
-    Raises
-    ------
-    SystemExit
-        Raised by `argparse`, with code 2, or 0 for ``--help``.
-    """
+    """Run the command and return its exit code."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:

@@ -64,31 +64,12 @@ class TakesBounds(BaseCompleter):
 
 
 def bounds_of(
-    min_value: Limits, max_value: Limits, names: Sequence[Any], n_cols: int
+    min_value: Limits,  # (n_cols,)
+    max_value: Limits,  # (n_cols,)
+    names: Sequence[Any],
+    n_cols: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read the bounds of each column.
-
-    Parameters
-    ----------
-    min_value, max_value : float, array-like of shape (n_cols,), dict or None
-        Parameters of a completer. A dict has the names or positions of columns.
-    names : sequence
-        Names of the columns; empty if they have none.
-    n_cols : int
-        Number of columns.
-
-    Returns
-    -------
-    low : ndarray of shape (n_cols,)
-    high : ndarray of shape (n_cols,)
-        Bounds; NaN where there is none.
-
-    Raises
-    ------
-    ValueError
-        A bound is no number or names no column, or the bounds of a column contradict
-        each other.
-    """
+    """Read the bounds of each column."""
     low = limits_of(min_value, "min_value", names, n_cols)
     high = limits_of(max_value, "max_value", names, n_cols)
     if (low > high).any():
@@ -102,31 +83,12 @@ def bounds_of(
 
 
 def limits_of(
-    given: Limits, parameter: str, names: Sequence[Any], n_cols: int
-) -> np.ndarray:
-    """Read a number for each column.
-
-    Parameters
-    ----------
-    given : float, array-like of shape (n_cols,), dict or None
-        Value of a parameter.
-    parameter : str
-        Its name, for errors.
-    names : sequence
-        Names of the columns; empty if they have none.
-    n_cols : int
-        Number of columns.
-
-    Returns
-    -------
-    ndarray of shape (n_cols,)
-        NaN where there is none.
-
-    Raises
-    ------
-    ValueError
-        A limit is no number or names no column.
-    """
+    given: Limits,  # (n_cols,)
+    parameter: str,
+    names: Sequence[Any],
+    n_cols: int,
+) -> np.ndarray:  # (n_cols,)
+    """Read a number for each column."""
     found = np.full(n_cols, np.nan)
     if given is None:
         return found
@@ -155,23 +117,7 @@ def limits_of(
 
 
 def position_of(column: Any, parameter: str, names: Sequence[Any], n_cols: int) -> int:
-    """Find the position of a column that a parameter names.
-
-    Parameters
-    ----------
-    column : str or int
-        Name or position.
-    parameter : str
-        Name of the parameter, for the error.
-    names : sequence
-        Names of the columns; empty if they have none.
-    n_cols : int
-        Number of columns.
-
-    Returns
-    -------
-    int
-    """
+    """Find the position of a column that a parameter names."""
     names = list(names)
     if isinstance(column, (str, tuple)) and column in names:
         return names.index(column)

@@ -89,15 +89,6 @@ def validated(fit: Fit) -> Fit:
     """Add scikit-learn's callbacks and parameter validation to ``fit``.
 
     Messages about unknown keywords name the estimator's own class.
-
-    Parameters
-    ----------
-    fit : function
-        The method ``fit`` of a completer.
-
-    Returns
-    -------
-    function
     """
     checked = with_callbacks(fit_context(prefer_skip_nested_validation=True)(fit))
     known = inspect.signature(fit).parameters

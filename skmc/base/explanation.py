@@ -282,51 +282,19 @@ class Explains(BaseCompleter):
 
 
 def by_weight(found: Sequence[Contribution]) -> list[Contribution]:
-    """Sort donors or completers: larger weights first, and then nearer donors.
-
-    Parameters
-    ----------
-    found : sequence of Contribution
-        Contributions of rows or completers.
-
-    Returns
-    -------
-    list of Contribution
-    """
+    """Sort donors or completers: larger weights first, and then nearer donors."""
     return sorted(found, key=lambda c: (-c.weight, np.nan_to_num(c.distance)))
 
 
 def by_size(found: Sequence[Contribution]) -> list[Contribution]:
-    """Sort columns: larger amounts first, whatever their sign.
-
-    Parameters
-    ----------
-    found : sequence of Contribution
-        Contributions of columns.
-
-    Returns
-    -------
-    list of Contribution
-    """
+    """Sort columns: larger amounts first, whatever their sign."""
     return sorted(found, key=lambda c: -abs(c.amount))
 
 
 def labeled(
     found: Sequence[Contribution], names: np.ndarray | None
 ) -> list[Contribution]:
-    """Replace the positions in the labels by names, if there are names.
-
-    Parameters
-    ----------
-    found : sequence of Contribution
-        Contributions whose labels are positions.
-    names : ndarray or None
-        Names by position.
-
-    Returns
-    -------
-    list of Contribution
-    """
+    """Replace the positions in the labels by names, if there are names."""
     if names is None:
         return list(found)
     plain = names.tolist()
@@ -336,19 +304,8 @@ def labeled(
     ]
 
 
-def row_names(X: Container) -> np.ndarray | None:
-    """Labels of the rows of a DataFrame, as integers or strings.
-
-    Parameters
-    ----------
-    X : container
-        Matrix or table.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,) or None
-        None if the rows have no labels besides their positions.
-    """
+def row_names(X: Container) -> np.ndarray | None:  # (n_rows,)
+    """Labels of the rows of a DataFrame, as integers or strings."""
     labels = _labels(X)
     if labels is None:
         return None
@@ -356,44 +313,23 @@ def row_names(X: Container) -> np.ndarray | None:
     return as_array(labels if integers else [str(label) for label in labels])
 
 
-def name_of_row(X: Container, i: int, ids: np.ndarray | None) -> Any:
-    """Name a row of a matrix or table, by its position if it has no label.
-
-    Parameters
-    ----------
-    X : container
-        Matrix or table.
-    i : int
-        Position of the row.
-    ids : ndarray of shape (n_rows,) or None
-        Identifiers that the rows have instead of positions.
-
-    Returns
-    -------
-    int or str
-    """
+def name_of_row(
+    X: Container,
+    i: int,
+    ids: np.ndarray | None,  # (n_rows,)
+) -> Any:
+    """Name a row of a matrix or table, by its position if it has no label."""
     names = row_names(X) if ids is None else ids
     return i if names is None else names[i : i + 1].tolist()[0]
 
 
-def row_of(X: Any, row: Any, n_rows: int, ids: np.ndarray | None) -> int:
-    """Find the position of a row.
-
-    Parameters
-    ----------
-    X : container
-        Matrix or table.
-    row : object
-        Position or label.
-    n_rows : int
-        Number of rows.
-    ids : ndarray of shape (n_rows,) or None
-        Identifiers that the rows have instead of positions.
-
-    Returns
-    -------
-    int
-    """
+def row_of(
+    X: Any,
+    row: Any,
+    n_rows: int,
+    ids: np.ndarray | None,  # (n_rows,)
+) -> int:
+    """Find the position of a row."""
     labels = _labels(X) if ids is None else ids.tolist()
     number = isinstance(row, (int, np.integer)) and not isinstance(row, bool)
     if labels is not None:
@@ -425,21 +361,7 @@ def row_of(X: Any, row: Any, n_rows: int, ids: np.ndarray | None) -> int:
 
 
 def column_of(column: Any, names: Sequence[Any] | np.ndarray | None, n: int) -> int:
-    """Find the position of a column.
-
-    Parameters
-    ----------
-    column : object
-        Position or name.
-    names : sequence or None
-        Names of the columns.
-    n : int
-        Number of columns.
-
-    Returns
-    -------
-    int
-    """
+    """Find the position of a column."""
     known = [] if names is None else np.asarray(names, object).tolist()
     same = [k for k, name in enumerate(known) if name == column]
     if same:
@@ -456,15 +378,7 @@ def column_of(column: Any, names: Sequence[Any] | np.ndarray | None, n: int) -> 
 
 
 def check_missing(cell: Any, row: Any, column: Any) -> None:
-    """Raise an error if a cell is observed.
-
-    Parameters
-    ----------
-    cell : float
-        The cell, NaN if it is missing.
-    row, column : object
-        Names for the message.
-    """
+    """Raise an error if a cell is observed."""
     if not np.isnan(cell):
         raise ValueError(
             f"X is observed at row {row!r}, column {column!r} ({cell:g}), so nothing "
@@ -473,13 +387,7 @@ def check_missing(cell: Any, row: Any, column: Any) -> None:
 
 
 def check_in_memory(X: Container) -> None:
-    """Raise an error for a collection of Dask.
-
-    Parameters
-    ----------
-    X : container
-        Matrix.
-    """
+    """Raise an error for a collection of Dask."""
     if is_lazy(X):
         raise ValueError("explain needs rows in memory; pass X.compute().")
 

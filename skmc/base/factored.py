@@ -65,41 +65,23 @@ class RowModels(Fitted):
     alpha: float | None = None
 
     @abstractmethod
-    def scaled_rows(self, rows: Tensor) -> Tensor:
-        """Scaled values of rows of the fit.
-
-        Parameters
-        ----------
-        rows : int Tensor of shape (k,)
-            Positions of the rows.
-
-        Returns
-        -------
-        Tensor of shape (k, n_cols)
-        """
+    def scaled_rows(
+        self,
+        rows: Tensor,  # (k,)
+    ) -> Tensor:  # (k, n_cols)
+        """Scaled values of rows of the fit."""
 
     @abstractmethod
-    def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Scaled values of cells of the fit.
-
-        Parameters
-        ----------
-        rows, cols : int Tensor of shape (n_cells,)
-            Positions of the cells.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def scaled_at(
+        self,
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells,)
+        """Scaled values of cells of the fit."""
 
     @abstractmethod
-    def row_factors(self) -> list[Tensor]:
-        """Factors of the rows of the fit in each model, biases last.
-
-        Returns
-        -------
-        list of Tensor of shape (n_rows, rank)
-        """
+    def row_factors(self) -> list[Tensor]:  # (n_rows, rank)
+        """Factors of the rows of the fit in each model, biases last."""
 
     def whole(self) -> np.ndarray:
         priors = self.statistics
@@ -141,20 +123,12 @@ class RowModels(Fitted):
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self.statistics.fill(rest, self.predict_from(self.used(rest, sides)))
 
-    def with_features(self, cells: np.ndarray, features: Container) -> np.ndarray:
-        """Complete rows with known features.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-        features : array, DataFrame, tensor or SciPy sparse matrix of shape (k, p)
-            Features in the format of the fit.
-
-        Returns
-        -------
-        ndarray of shape (k, n_cols)
-        """
+    def with_features(
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+        features: Container,  # (k, p)
+    ) -> np.ndarray:  # (k, n_cols)
+        """Complete rows with known features."""
         scaling = self.row_scaling
         if scaling is None:
             raise ValueError(
@@ -166,20 +140,12 @@ class RowModels(Fitted):
         used = self.used(cells, (side,))
         return self.statistics.fill(cells, self.predict_from(used))
 
-    def used(self, cells: np.ndarray, sides: tuple[Side, ...]) -> SparseObserved:
-        """Scaled cells of rows, from which the others are predicted.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-        sides : tuple of Side
-            Linear priors of these rows.
-
-        Returns
-        -------
-        SparseObserved
-        """
+    def used(
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+        sides: tuple[Side, ...],
+    ) -> SparseObserved:
+        """Scaled cells of rows, from which the others are predicted."""
         priors = self.statistics
         # The fit cannot predict other values of a constant column.
         used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
@@ -189,18 +155,8 @@ class RowModels(Fitted):
         given = replace(given.scaled(self.scaling), sides=(sides, ()))
         return given if self.alpha is None else preferences(given, self.alpha)
 
-    def predict_from(self, used: SparseObserved) -> np.ndarray:
-        """Predict whole rows from the result of `used`.
-
-        Parameters
-        ----------
-        used : SparseObserved
-            Scaled cells of the rows.
-
-        Returns
-        -------
-        ndarray of shape (k, n_cols)
-        """
+    def predict_from(self, used: SparseObserved) -> np.ndarray:  # (k, n_cols)
+        """Predict whole rows from the result of `used`."""
         whole, n_models = torch.zeros(used.shape, dtype=used.dtype), len(self.models)
         for model in self.models:
             W = solved(used, model) / n_models
@@ -211,26 +167,7 @@ class RowModels(Fitted):
     def terms(
         self, given: SparseObserved, row: int | None, j: int
     ) -> tuple[float, np.ndarray, float]:
-        """What the cells of one row add to its prediction of a column.
-
-        Parameters
-        ----------
-        given : SparseObserved
-            Cells of the row, from `used` or `cells_of`.
-        row : int or None
-            Position of the row in the fit, which determines its linear priors.
-        j : int
-            Column.
-
-        Returns
-        -------
-        base : float
-            Prediction without cells.
-        cells : ndarray of shape (n_cells,)
-            What the cells add.
-        prior : float
-            What the features and graphs of the row add.
-        """
+        """What the cells of one row add to its prediction of a column."""
         base, prior = torch.zeros(()), torch.zeros(())
         added = torch.zeros_like(given.values)
         sides = () if row is None else self.row_sides
@@ -253,31 +190,17 @@ class RowModels(Fitted):
         return shift + scale * float(base), cells, scale * float(prior)
 
     @abstractmethod
-    def cells_of(self, rows: Tensor) -> SparseObserved:
-        """The scaled cells of some rows of the fit.
+    def cells_of(
+        self,
+        rows: Tensor,  # (k,)
+    ) -> SparseObserved:
+        """The scaled cells of some rows of the fit."""
 
-        Parameters
-        ----------
-        rows : int Tensor of shape (k,)
-            Positions of the rows.
-
-        Returns
-        -------
-        SparseObserved
-        """
-
-    def is_fit(self, cells: np.ndarray) -> bool:
-        """Whether ``cells`` is the fitted matrix, if this makes a difference.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-
-        Returns
-        -------
-        bool
-        """
+    def is_fit(
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+    ) -> bool:
+        """Whether ``cells`` is the fitted matrix, if this makes a difference."""
         if self.identity is None or cells.shape != self.statistics.shape:
             return False
         return fingerprint(Entries.of_matrix(cells)) == self.identity
@@ -325,12 +248,7 @@ class FittedFactors(RowModels):
         return self.used(whole, ())
 
     def factors(self) -> LowRank:
-        """The factors as tensors.
-
-        Returns
-        -------
-        LowRank
-        """
+        """The factors as tensors."""
         return LowRank(torch.from_numpy(self.left), torch.from_numpy(self.right))
 
     def row_factors(self) -> list[Tensor]:
@@ -345,19 +263,7 @@ class FittedFactors(RowModels):
 
     @classmethod
     def of(cls, given: Given, outputs: dict[str, Any]) -> FittedFactors:
-        """Make the fitted factors from the row models of a solver.
-
-        Parameters
-        ----------
-        given : Given
-            Scaled observed cells.
-        outputs : dict
-            Outputs of the solver.
-
-        Returns
-        -------
-        FittedFactors
-        """
+        """Make the fitted factors from the row models of a solver."""
         parts = common_parts(given, outputs)
         data, models = given.data.to("cpu"), parts["models"]
         rows = joined_rows([solved(data, model) for model in models])
@@ -375,20 +281,7 @@ class FittedFactors(RowModels):
 
 
 def common_parts(given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-    """Make the parts of `RowModels` from the outputs of a solver.
-
-    Parameters
-    ----------
-    given : Given
-        Scaled observed cells.
-    outputs : dict
-        Outputs of the solver: ``rows`` is a list of `RowModel`, unless it was
-        interrupted before the first step.
-
-    Returns
-    -------
-    dict of str to object
-    """
+    """Make the parts of `RowModels` from the outputs of a solver."""
     data = given.data.to("cpu")
     models = outputs.get("rows")
     if models is None:
@@ -407,32 +300,14 @@ def common_parts(given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def joined_rows(factors: Sequence[Tensor]) -> Tensor:
-    """Factors of the rows in all models, and a column of ones.
-
-    Parameters
-    ----------
-    factors : sequence of Tensor of shape (m, rank)
-        Factors of the rows in each model.
-
-    Returns
-    -------
-    Tensor of shape (m, n_models rank + 1)
-    """
+def joined_rows(
+    factors: Sequence[Tensor],  # (m, rank)
+) -> Tensor:  # (m, n_models rank + 1)
+    """Factors of the rows in all models, and a column of ones."""
     return torch.cat([*factors, factors[0].new_ones(len(factors[0]), 1)], 1)
 
 
-def joined_cols(models: Sequence[RowModel]) -> Tensor:
-    """Factors of the columns, for the product with `joined_rows`: the mean of models.
-
-    Parameters
-    ----------
-    models : sequence of RowModel
-        Row models.
-
-    Returns
-    -------
-    Tensor of shape (n, n_models rank + 1)
-    """
+def joined_cols(models: Sequence[RowModel]) -> Tensor:  # (n, n_models rank + 1)
+    """Factors of the columns, for the product with `joined_rows`: the mean model."""
     offset = torch.stack([model.offset for model in models]).mean(0)
     return torch.cat([*(m.F / len(models) for m in models), offset[:, None]], 1)

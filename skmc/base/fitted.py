@@ -181,18 +181,11 @@ class Completion(Fitted):
     def whole(self) -> np.ndarray:
         return self.completion
 
-    def is_whole(self, cells: np.ndarray) -> bool:
-        """Whether ``cells`` is the fitted matrix, and that keeps its completion.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-
-        Returns
-        -------
-        bool
-        """
+    def is_whole(
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+    ) -> bool:
+        """Whether ``cells`` is the fitted matrix, and that keeps its completion."""
         if not self.whole_answer:
             return False
         fitted = self.index.cells
@@ -277,25 +270,11 @@ class Outcome:
     interrupted: bool = False
 
 
-def missing_indicator(holed: np.ndarray, names: Iterable[Any] = ()) -> Any:
-    """Make a fitted indicator of missing cells.
-
-    Parameters
-    ----------
-    holed : bool ndarray of shape (n_cols,)
-        Columns with a missing cell in the fit.
-    names : iterable, default=()
-        Names of the columns, if they have any.
-
-    Returns
-    -------
-    sklearn.impute.MissingIndicator
-
-    Raises
-    ------
-    ValueError
-        A column has the name of one that the indicator appends.
-    """
+def missing_indicator(
+    holed: np.ndarray,  # (n_cols,)
+    names: Iterable[Any] = (),
+) -> Any:
+    """Make a fitted indicator of missing cells."""
     from sklearn.impute import MissingIndicator
 
     holes = np.where(holed, np.nan, 0.0)

@@ -11,23 +11,7 @@ BOUNDS_AND_MARKS = "min_value", "max_value", "missing_values", "add_indicator"
 
 
 def refuse_parameters(inner: Any, outer: str, remedies: Mapping[str, str]) -> None:
-    """Require the defaults of parameters that have no or another meaning inside.
-
-    Parameters
-    ----------
-    inner : estimator
-        Completer or imputer inside of another estimator.
-    outer : str
-        Name of the other estimator or function, for the error.
-    remedies : mapping of str to str
-        What to do instead of setting a parameter, by its name, which ``{name}`` in the
-        text stands for.
-
-    Raises
-    ------
-    ValueError
-        One of these parameters is not the default.
-    """
+    """Require the defaults of parameters that have no or another meaning inside."""
     signature = inspect.signature(type(inner)).parameters
     own = inner.get_params(deep=False)
     for name, remedy in remedies.items():

@@ -42,18 +42,11 @@ class MoreCells:
     shape: tuple[int, int]
     ids: tuple[np.ndarray, np.ndarray] | None = None
 
-    def into(self, cells: np.ndarray) -> np.ndarray:
-        """Return a dense matrix with these cells.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (m, n)
-            Current matrix, NaN where missing.
-
-        Returns
-        -------
-        ndarray of the new shape
-        """
+    def into(
+        self,
+        cells: np.ndarray,  # (m, n)
+    ) -> np.ndarray:
+        """Return a dense matrix with these cells."""
         m, n = cells.shape
         whole = np.full(self.shape, np.nan, cells.dtype)
         whole[:m, :n] = cells

@@ -29,18 +29,7 @@ AS_TEXT = "bOMm"  # kinds of identifiers that are converted to text, such as UUI
 
 
 def check_names(X: Container) -> None:
-    """Check that no two columns of a data frame have the same name.
-
-    Parameters
-    ----------
-    X : container
-        Input; only data frames have names.
-
-    Raises
-    ------
-    ValueError
-        A name occurs twice.
-    """
+    """Check that no two columns of a data frame have the same name."""
     names = list(getattr(X, "columns", ()))
     if len(set(names)) == len(names):
         return
@@ -55,24 +44,7 @@ def check_names(X: Container) -> None:
 def read_matrix(
     estimator: Any, X: Container, missing_values: float, *, reset: bool
 ) -> np.ndarray:
-    """Read a matrix by `to_cells`, before scikit-learn can drop a mask.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator that stores the number and the names of the columns.
-    X : container
-        The matrix.
-    missing_values : float
-        A number that marks missing cells, besides those that the container marks.
-    reset : bool
-        Whether number and names are stored, and not compared with stored ones.
-
-    Returns
-    -------
-    ndarray of float32 or float64 of shape (n_rows, n_cols)
-        NaN where a cell is missing.
-    """
+    """Read a matrix by `to_cells`, before scikit-learn can drop a mask."""
     X = as_frame(X)
     cells: np.ndarray = to_cells(X, missing_values=missing_values)
     finite = "allow-nan"
@@ -91,24 +63,6 @@ def by_identifier(
     """Sort data frames of features and graphs in the order of the identifiers of X.
 
     Identifiers that only these have become rows and columns without a cell.
-
-    Parameters
-    ----------
-    X : Entries
-        Cells with identifiers.
-    known : mapping of str to object
-        Features and graphs. Those that are not data frames are in the right order.
-
-    Returns
-    -------
-    X : Entries
-        The same cells, with all identifiers.
-    known : dict of str to object
-
-    Raises
-    ------
-    ValueError
-        A data frame lacks an identifier, or has it twice.
     """
     assert X.ids is not None
     ids, frames = [*X.ids], {}
@@ -151,33 +105,13 @@ def _check_lines(name: str, labels: np.ndarray, wanted: np.ndarray) -> None:
 
 
 def read_weights(
-    weights: Any, X: Any, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, ...]
-) -> np.ndarray:
-    """Read the weights of cells.
-
-    Parameters
-    ----------
-    weights : array, DataFrame or SciPy sparse matrix
-        One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
-        shape of ``X``.
-    X : container
-        Argument of ``fit``.
-    rows, cols : int ndarray of shape (n_cells,)
-        Observed cells of ``X``.
-    shape : tuple of int
-        Shape of the matrix.
-
-    Returns
-    -------
-    ndarray of shape (n_cells,)
-        Weights of these cells.
-
-    Raises
-    ------
-    ValueError
-        Another shape or other labels, or an observed cell whose weight is negative or
-        NaN.
-    """
+    weights: Any,
+    X: Any,
+    rows: np.ndarray,  # (n_cells,)
+    cols: np.ndarray,  # (n_cells,)
+    shape: tuple[int, ...],
+) -> np.ndarray:  # (n_cells,)
+    """Read the weights of cells."""
     of_cells = isinstance(X, Entries)
     if not of_cells:
         weights = in_order_of(weights, X, "cell_weight")
@@ -207,28 +141,12 @@ def read_weights(
     return found
 
 
-def read_row_weights(weights: Any, X: Any, n_rows: int) -> np.ndarray:
-    """Read the weights of rows.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n_rows,)
-        One number for each row of ``X``.
-    X : container
-        Argument of ``fit``.
-    n_rows : int
-        Number of rows of ``X``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-
-    Raises
-    ------
-    ValueError
-        Another shape or other labels, a weight that is negative, infinite or NaN, or
-        only zeros.
-    """
+def read_row_weights(
+    weights: Any,  # (n_rows,)
+    X: Any,
+    n_rows: int,
+) -> np.ndarray:  # (n_rows,)
+    """Read the weights of rows."""
     try:
         found = np.asarray(in_order_of(weights, X, "sample_weight"), float)
     except (TypeError, ValueError) as error:
@@ -251,24 +169,7 @@ def read_row_weights(weights: Any, X: Any, n_rows: int) -> np.ndarray:
 
 
 def in_order_of_matrix(known: Mapping[str, Any], X: Any) -> dict[str, Any]:
-    """Sort features and graphs with labels like the rows and columns of a matrix.
-
-    Parameters
-    ----------
-    known : mapping of str to object
-        Features and graphs by the names of the arguments of ``fit``.
-    X : container
-        Argument of ``fit``.
-
-    Returns
-    -------
-    dict of str to object
-
-    Raises
-    ------
-    ValueError
-        The labels of a data frame are others than those of ``X``.
-    """
+    """Sort features and graphs with labels like the rows and columns of a matrix."""
     found: dict[str, Any] = {}
     labels = labels_of(X) if known else (None, None)
     for name, given in known.items():
@@ -278,24 +179,7 @@ def in_order_of_matrix(known: Mapping[str, Any], X: Any) -> dict[str, Any]:
 
 
 def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
-    """Find the columns of named cells. The cells of the fit have all of its rows.
-
-    Parameters
-    ----------
-    X : Entries
-        Cells with identifiers.
-    priors : Priors
-        Statistics of the fit.
-
-    Returns
-    -------
-    Entries
-
-    Raises
-    ------
-    ValueError
-        The fit had no identifiers.
-    """
+    """Find the columns of named cells. The cells of the fit have all of its rows."""
     assert X.ids is not None
     if priors.ids is None:
         raise ValueError(
@@ -314,36 +198,12 @@ def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
 
 
 def positions(
-    known: np.ndarray,
-    wanted: ArrayLike,
+    known: np.ndarray,  # (n,)
+    wanted: ArrayLike,  # (k,)
     name: str,
     otherwise: str | None = "are predicted by means",
-) -> np.ndarray:
-    """Find identifiers among known ones.
-
-    Parameters
-    ----------
-    known : ndarray of shape (n,)
-        Known identifiers, without duplicates.
-    wanted : array-like of shape (k,)
-        Identifiers to find.
-    name : str
-        Name of ``wanted`` in messages.
-    otherwise : str or None, default="are predicted by means"
-        Treatment of unknown identifiers, for the warning. None raises an error.
-
-    Returns
-    -------
-    int ndarray of shape (k,)
-        Positions; -1 for unknown identifiers, with a warning.
-
-    Raises
-    ------
-    TypeError
-        Numbers where identifiers are strings, or the reverse.
-    ValueError
-        An identifier is not known, and ``otherwise`` is None.
-    """
+) -> np.ndarray:  # (k,)
+    """Find identifiers among known ones."""
     found = np.asarray(wanted)
     if not found.size:
         return np.empty(found.shape, np.int64)
@@ -383,16 +243,6 @@ def positions(
 
 
 def as_array(ids: ArrayLike) -> np.ndarray:
-    """Convert identifiers to an array that can be stored.
-
-    Parameters
-    ----------
-    ids : ndarray
-        Integers or strings.
-
-    Returns
-    -------
-    ndarray of int64 or of fixed-width strings
-    """
+    """Convert identifiers to an array that can be stored."""
     array = np.asarray(ids)
     return array if array.dtype.kind in "iu" else array.astype(str)

@@ -30,17 +30,7 @@ MAX_NAMES = 5  # columns that a warning names
 
 
 def record(solution: Solution) -> dict[str, Any]:
-    """Return ``n_iter_``, ``status_`` and ``history_`` of the solution of one fit.
-
-    Parameters
-    ----------
-    solution : Solution
-        Solution without a batch axis.
-
-    Returns
-    -------
-    dict
-    """
+    """Return ``n_iter_``, ``status_`` and ``history_`` of the solution of one fit."""
     return {
         "n_iter_": max(1, int(solution.n_iter)),
         "status_": solution.status[0].value,
@@ -51,20 +41,7 @@ def record(solution: Solution) -> dict[str, Any]:
 
 
 def diverged(solution: Solution, remedy: str) -> str | None:
-    """Make the warning about a fit that diverged.
-
-    Parameters
-    ----------
-    solution : Solution
-        Solution without a batch axis.
-    remedy : str
-        Advice on what to change.
-
-    Returns
-    -------
-    str or None
-        None if the fit did not diverge.
-    """
+    """Make the warning about a fit that diverged."""
     if solution.status[0] is not Status.DIVERGED:
         return None
     return (
@@ -74,20 +51,7 @@ def diverged(solution: Solution, remedy: str) -> str | None:
 
 
 def unfinished(solution: Solution, tol: float) -> str | None:
-    """Make the warning about a fit that reached ``max_iter``.
-
-    Parameters
-    ----------
-    solution : Solution
-        Solution without a batch axis.
-    tol : float
-        Largest residual of a converged solution.
-
-    Returns
-    -------
-    str or None
-        None if the fit ended before ``max_iter``.
-    """
+    """Make the warning about a fit that reached ``max_iter``."""
     if solution.status[0] is not Status.MAX_ITER:
         return None
     return (
@@ -99,22 +63,7 @@ def unfinished(solution: Solution, tol: float) -> str | None:
 def out_of_time(
     solution: Solution, max_time: float | None, hurried: bool
 ) -> str | None:
-    """Make the warning about a fit that ``max_time`` has ended.
-
-    Parameters
-    ----------
-    solution : Solution
-        Solution without a batch axis.
-    max_time : float or None
-        Time limit in seconds.
-    hurried : bool
-        Whether the choice of hyper-parameters used all of its time.
-
-    Returns
-    -------
-    str or None
-        None if the time was sufficient.
-    """
+    """Make the warning about a fit that ``max_time`` has ended."""
     if solution.status[0] is Status.MAX_TIME:
         n_iter = max(1, int(solution.n_iter))
         count = f"{n_iter} iteration{'s' * (n_iter > 1)}"
@@ -128,17 +77,7 @@ def out_of_time(
 
 
 def limit_of(max_time: float | None) -> str:
-    """Name the time limit of a fit, which may be that of an outer one.
-
-    Parameters
-    ----------
-    max_time : float or None
-        Time limit in seconds.
-
-    Returns
-    -------
-    str
-    """
+    """Name the time limit of a fit, which may be that of an outer one."""
     return "the time limit" if max_time is None else f"max_time={max_time:g} s"
 
 
@@ -148,13 +87,6 @@ def warn_user(
     """Warn at the innermost line outside of skmc and of libraries that call it.
 
     In the folds of a cross-validation, a `CompletionWarning` is left out.
-
-    Parameters
-    ----------
-    message : str or Warning
-        Text of the warning, or the warning.
-    category : type, default=CompletionWarning
-        Category of the warning, if only the text is given.
     """
     level, frame = 2, sys._getframe(1)
     kind = type(message) if isinstance(message, Warning) else category
@@ -170,19 +102,7 @@ def warn_user(
 
 
 def listed(positions: np.ndarray, names: Sequence[str] | None = None) -> str:
-    """List some columns: "Columns 2, 5 and 7", "Column 'age'".
-
-    Parameters
-    ----------
-    positions : int ndarray
-        Zero-based positions, at least one.
-    names : sequence of str or None, default=None
-        Names of all columns; None lists the positions.
-
-    Returns
-    -------
-    str
-    """
+    """List some columns: "Columns 2, 5 and 7", "Column 'age'"."""
     items = [str(k) if names is None else repr(names[k]) for k in positions[:MAX_NAMES]]
     if (more := len(positions) - len(items)) > 0:
         items.append(f"{more} other{'s' * (more > 1)}")
@@ -204,17 +124,7 @@ ENOUGH = 5  # cells of a column, whose deviation is not small by chance
 
 
 def ratio_of_units(data: Observed | SparseObserved) -> float:
-    """Largest over smallest standard deviation of the columns, 1 without any.
-
-    Parameters
-    ----------
-    data : Observed or SparseObserved
-        Observed cells, not scaled.
-
-    Returns
-    -------
-    float
-    """
+    """Largest over smallest standard deviation of the columns, 1 without any."""
     deviations = data.scaling_of("columns").scale
     count = data.sums(torch.ones_like(data.values), by_column=True)
     deviations = deviations[(count >= ENOUGH) & (deviations > 0)]
@@ -222,15 +132,7 @@ def ratio_of_units(data: Observed | SparseObserved) -> float:
 
 
 def warn_of_units(completer: object, data: Observed | SparseObserved) -> None:
-    """Warn if columns that are treated as having one unit seem to have several.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Completer, whose class the warning names.
-    data : Observed or SparseObserved
-        Observed cells, not scaled.
-    """
+    """Warn if columns that are treated as having one unit seem to have several."""
     if ratio_of_units(data) > UNLIKE:
         warn_user(
             f"{_differ(completer, UNLIKE)} If their units differ, pass "
@@ -240,20 +142,7 @@ def warn_of_units(completer: object, data: Observed | SparseObserved) -> None:
 
 
 def check_picture(completer: object, data: Observed | SparseObserved) -> None:
-    """Warn or raise an error if the columns of a picture have different units.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Completer, whose class the message names.
-    data : Observed or SparseObserved
-        Observed cells, not scaled.
-
-    Raises
-    ------
-    ValueError
-        Their standard deviations differ by a factor above 1000.
-    """
+    """Warn or raise an error if the columns of a picture have different units."""
     own = "pass scaling='columns', or " if hasattr(completer, "scaling") else ""
     remedy = (
         "This is a method for pictures. If the units differ, use MixedCompleter or "
@@ -279,19 +168,7 @@ def warn_of_empty_columns(
     names: Sequence[str] | None,
     kept: str,
 ) -> None:
-    """Warn about columns without an observed cell, if there are any.
-
-    Parameters
-    ----------
-    completer : completer
-        Estimator that says whether they are kept.
-    empty : int ndarray
-        Positions of the columns.
-    names : sequence of str or None
-        Names of all columns.
-    kept : str
-        What happens to columns that are kept.
-    """
+    """Warn about columns without an observed cell, if there are any."""
     if not len(empty):
         return
     action = kept if completer.keep_empty_features else "dropped"
@@ -303,13 +180,7 @@ def warn_of_empty_columns(
 
 
 def warn_of_empty_rows(empty: np.ndarray) -> None:
-    """Warn about rows without an observed cell, if there are any.
-
-    Parameters
-    ----------
-    empty : int ndarray
-        Positions of the rows.
-    """
+    """Warn about rows without an observed cell, if there are any."""
     if len(empty):
         rows = "1 row of X has" if len(empty) == 1 else f"{len(empty)} rows of X have"
         text = f"{rows} no observed cell; the column means fill such rows."

@@ -31,18 +31,11 @@ class FeatureScaling:
     scale: np.ndarray
 
     @classmethod
-    def of(cls, features: np.ndarray | sp.csr_array) -> FeatureScaling:
-        """Compute the scaling from the features of all rows.
-
-        Parameters
-        ----------
-        features : ndarray or sparse array of shape (m, p)
-            Finite features.
-
-        Returns
-        -------
-        FeatureScaling
-        """
+    def of(
+        cls,
+        features: np.ndarray | sp.csr_array,  # (m, p)
+    ) -> FeatureScaling:
+        """Compute the scaling from the features of all rows."""
         m, p = features.shape
         if not isinstance(features, np.ndarray):
             square = np.square(features.data).sum() / max(m, 1)
@@ -54,18 +47,11 @@ class FeatureScaling:
         scale = np.where(varies, deviation, np.inf) * n_varying**0.5
         return cls(features.mean(0), scale)
 
-    def side(self, features: np.ndarray | sp.csr_array) -> Side:
-        """Make the linear prior of features.
-
-        Parameters
-        ----------
-        features : ndarray or sparse array of shape (m, p)
-            Finite features.
-
-        Returns
-        -------
-        Side
-        """
+    def side(
+        self,
+        features: np.ndarray | sp.csr_array,  # (m, p)
+    ) -> Side:
+        """Make the linear prior of features."""
         if not isinstance(features, np.ndarray):
             coo = features.tocoo()
             values = torch.from_numpy(coo.data / self.scale[coo.col])
@@ -74,30 +60,12 @@ class FeatureScaling:
 
 
 def read_features(
-    features: Container, n: int, name: str, n_features: int | None = None
+    features: Container,  # (n, p)
+    n: int,
+    name: str,
+    n_features: int | None = None,
 ) -> np.ndarray | sp.csr_array:
-    """Read the features of rows or of columns.
-
-    Parameters
-    ----------
-    features : array, DataFrame, tensor or SciPy sparse matrix of shape (n, p)
-        One row for each item. A cell that a sparse matrix does not store is 0.
-    n : int
-        Number of items.
-    name : str
-        Name of ``features`` in error messages.
-    n_features : int, optional
-        Number of features ``p``, if known.
-
-    Returns
-    -------
-    ndarray or csr_array of float64
-
-    Raises
-    ------
-    ValueError
-        Wrong number of rows or columns, or missing values.
-    """
+    """Read the features of rows or of columns."""
     if sp.issparse(features):
         read = sp.csr_array(features).astype(float)
         read.sum_duplicates()
@@ -131,28 +99,12 @@ def read_features(
     return read
 
 
-def checked_graph(graph: Any, n: int, name: str) -> sp.csr_array:
-    """Check a graph of rows or of columns.
-
-    Parameters
-    ----------
-    graph : array or SciPy sparse matrix of shape (n, n)
-        Symmetric non-negative weights. The diagonal is ignored.
-    n : int
-        Number of items.
-    name : str
-        Name of ``graph`` in error messages.
-
-    Returns
-    -------
-    csr_array of float64 of shape (n, n)
-        Graph without its diagonal.
-
-    Raises
-    ------
-    ValueError
-        Wrong shape, missing or negative weights, or an asymmetric graph.
-    """
+def checked_graph(
+    graph: Any,  # (n, n)
+    n: int,
+    name: str,
+) -> sp.csr_array:  # (n, n)
+    """Check a graph of rows or of columns."""
     if not sp.issparse(graph):
         graph = np.asarray(to_cells(graph, name=name), float)
     if graph.shape != (n, n):
@@ -183,38 +135,20 @@ def checked_graph(graph: Any, n: int, name: str) -> sp.csr_array:
     return checked
 
 
-def laplacian_of(graph: sp.csr_array) -> sp.csr_array:
-    """The Laplacian of a checked graph, divided by the mean degree of its nodes.
-
-    Parameters
-    ----------
-    graph : csr_array of shape (n, n)
-        Graph from `checked_graph`.
-
-    Returns
-    -------
-    csr_array of shape (n, n)
-    """
+def laplacian_of(
+    graph: sp.csr_array,  # (n, n)
+) -> sp.csr_array:  # (n, n)
+    """The Laplacian of a checked graph, divided by the mean degree of its nodes."""
     degree = graph.sum() / graph.shape[0]
     return sp.csr_array(laplacian(graph / (degree or 1.0)))
 
 
-def read_graph(graph: Any, n: int, name: str) -> Side:
-    """Read a graph of rows or of columns as a linear prior.
-
-    Parameters
-    ----------
-    graph : array or SciPy sparse matrix of shape (n, n)
-        Graph, see `checked_graph`.
-    n : int
-        Number of items.
-    name : str
-        Name of ``graph`` in error messages.
-
-    Returns
-    -------
-    Side
-    """
+def read_graph(
+    graph: Any,  # (n, n)
+    n: int,
+    name: str,
+) -> Side:
+    """Read a graph of rows or of columns as a linear prior."""
     checked = checked_graph(graph, n, name)
     upper = sp.triu(checked, 1).tocoo()
     # Unit: mean degree of the nodes that have neighbors.
@@ -228,25 +162,7 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
 
 
 def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
-    """Read features and graphs as linear priors of the factors of rows and columns.
-
-    Parameters
-    ----------
-    given : Given
-        Observed cells of a sparsely observed matrix.
-    known : mapping of str to object
-        Some of ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``.
-
-    Returns
-    -------
-    Given
-        Observed cells with ``sides``.
-
-    Raises
-    ------
-    ValueError
-        As for `read_features` and `checked_graph`.
-    """
+    """Read features and graphs as linear priors of the factors of rows and columns."""
     data, statistics = given.data, given.statistics
     sides: list[tuple[Side, ...]] = []
     scalings: list[FeatureScaling | None] = []
@@ -275,24 +191,7 @@ def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
 
 
 def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
-    """Read features and graphs as arrays for completers that take them.
-
-    Parameters
-    ----------
-    given : mapping of str to object
-        Some of ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``.
-    shape : tuple of int
-        Shape of the matrix, ``(n_rows, n_cols)``.
-
-    Returns
-    -------
-    dict of str to ndarray or csr_array
-
-    Raises
-    ------
-    ValueError
-        As for `read_features` and `checked_graph`.
-    """
+    """Read features and graphs as arrays for completers that take them."""
     known: dict[str, Any] = {}
     for name, value in given.items():
         n = shape[name.startswith("col")]
@@ -303,20 +202,11 @@ def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, An
     return known
 
 
-def known_of_rows(known: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    """Side information about some rows and about all columns.
-
-    Parameters
-    ----------
-    known : mapping
-        Result of `read_known`.
-    rows : int ndarray of shape (k,)
-        Positions of the rows.
-
-    Returns
-    -------
-    dict of str to ndarray or csr_array
-    """
+def known_of_rows(
+    known: Mapping[str, Any],
+    rows: np.ndarray,  # (k,)
+) -> dict[str, Any]:
+    """Side information about some rows and about all columns."""
     part = dict(known)
     if "sample_weight" in part:
         part["sample_weight"] = part["sample_weight"][rows]

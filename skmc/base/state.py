@@ -34,12 +34,7 @@ class TensorState:
         self.learned = isinstance(value, nn.Parameter)
 
     def tensor(self) -> Tensor:
-        """The tensor, on the CPU.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The tensor, on the CPU."""
         array = np.ascontiguousarray(self.array).reshape(self.array.shape)
         value = torch.from_numpy(array).permute(tuple(np.argsort(self.axes).tolist()))
         return nn.Parameter(value) if self.learned else value
@@ -53,20 +48,7 @@ class PairsState:
 
 
 def with_arrays(value: Any, known: dict[int, Any] | None = None) -> Any:
-    """Copy an object, with arrays in place of its tensors, whose memory they share.
-
-    Parameters
-    ----------
-    value : object
-        State of an estimator. Other estimators in it convert their own state.
-    known : dict or None, default=None
-        Objects and their copies by the ids of the objects, so that what is shared
-        remains so.
-
-    Returns
-    -------
-    object
-    """
+    """Copy an object, with arrays in place of its tensors, whose memory they share."""
     known = {} if known is None else known
     if isinstance(value, Deferred):
         value = value.made
@@ -107,19 +89,7 @@ def with_arrays(value: Any, known: dict[int, Any] | None = None) -> Any:
 
 
 def with_tensors(value: Any, known: dict[int, Any] | None = None) -> Any:
-    """The inverse of `with_arrays`; what can change is changed in place.
-
-    Parameters
-    ----------
-    value : object
-        State with arrays in place of tensors.
-    known : dict or None, default=None
-        Objects and their results by the ids of the objects.
-
-    Returns
-    -------
-    object
-    """
+    """The inverse of `with_arrays`; what can change is changed in place."""
     known = {} if known is None else known
     if id(value) in known:
         return known[id(value)][1]

@@ -34,18 +34,12 @@ class CellSelection:
     share: float
     held_out: bool
 
-    def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
-        """Select some of the given cells.
-
-        Parameters
-        ----------
-        row, col : int ndarray of shape (n_cells,)
-            Positions of the cells.
-
-        Returns
-        -------
-        bool ndarray of shape (n_cells,)
-        """
+    def __call__(
+        self,
+        row: np.ndarray,  # (n_cells,)
+        col: np.ndarray,  # (n_cells,)
+    ) -> np.ndarray:  # (n_cells,)
+        """Select some of the given cells."""
         # The finalizer of SplitMix64.
         z = row.astype(np.uint64) << np.uint64(32) | col.astype(np.uint64)
         z += np.uint64((self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
@@ -63,27 +57,7 @@ def loaded(
     choice: CellSelection | None,
     scaling: Scaling | None,
 ) -> SparseObserved:
-    """Read and scale a block.
-
-    Parameters
-    ----------
-    path : Path
-        File of the block.
-    side : {"row", "col"}
-        Whether it is a block of rows or of columns.
-    first : int
-        First row of the block.
-    shape : tuple of int
-        Number of rows of the block, and of the other side.
-    choice : CellSelection or None
-        Cells to keep; all if None.
-    scaling : Scaling or None
-        Scaling of the values.
-
-    Returns
-    -------
-    SparseObserved
-    """
+    """Read and scale a block."""
     table = arrow().parquet.read_table(path, memory_map=True)
     cells = {name: table[name].to_numpy().copy() for name in table.column_names}
     if choice is not None:
@@ -105,34 +79,13 @@ def loaded(
 
 def over_chunks(
     block: SparseObserved,
-    own: Sequence[Tensor],
+    own: Sequence[Tensor],  # (n_rows of the block, k)
     function: Callable[..., Any],
     device: torch.device | str,
     small: bool,
     *common: object,
 ) -> list[Any]:
-    """`SparseObserved.map` for one block, on a device.
-
-    Parameters
-    ----------
-    block : SparseObserved
-        Cells of some rows.
-    own : sequence of Tensor of shape (n_rows of the block, k)
-        Tensors of which each call gets the rows of its chunk.
-    function : callable
-        Function to call for each chunk.
-    device : device
-        Device of the computation. "auto" is CUDA if this process has a CUDA device.
-    small : bool
-        Whether the cached attributes of the block may stay in memory.
-    *common : object
-        Arguments shared by all calls.
-
-    Returns
-    -------
-    list
-        Results on the CPU.
-    """
+    """`SparseObserved.map` for one block, on a device."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if not small:  # cached attributes of the block and its chunks are released

@@ -39,19 +39,7 @@ class ChunkedRows(Chunks):
     batch_shape = torch.Size(())
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
-        """Scaling by the rules of `Scaling.of`.
-
-        Parameters
-        ----------
-        how : {"columns", "global"} or None
-            See `Scaling.of`.
-        centre : bool, default=True
-            See `Scaling.of`.
-
-        Returns
-        -------
-        Scaling
-        """
+        """Scaling by the rules of `Scaling.of`."""
         return Scaling.of_moments(self.moments, how, centre=centre)
 
     def split(
@@ -61,55 +49,18 @@ class ChunkedRows(Chunks):
         draw: Callable[[np.ndarray, float, int], Any],
         first_columns: object = None,
     ) -> tuple[Observed, Observed | None]:
-        """Split the first 1000 rows, see `Observed.split`.
-
-        Parameters
-        ----------
-        share : float in (0, 1)
-            Share of the cells to hold out.
-        seed : int
-            Seed of the choice of the cells.
-        draw : callable
-            See `Observed.split`.
-        first_columns : object
-            Ignored.
-
-        Returns
-        -------
-        train : Observed
-        held_out : Observed or None
-        """
+        """Split the first 1000 rows, see `Observed.split`."""
         return self.first_rows().split(share, seed, draw)
 
     def first_rows(self, n: int = ROWS_TRIED) -> Observed:
-        """The first rows, scaled.
-
-        Parameters
-        ----------
-        n : int, default=1000
-            Largest number of rows.
-
-        Returns
-        -------
-        Observed
-        """
+        """The first rows, scaled."""
         values = torch.from_numpy(self.head(n)).double()
         if self.scaling is not None:
             values = self.scaling.standardise(values)
         return Observed(values, ~torch.isnan(values))
 
     def scaled(self, scaling: Scaling) -> ChunkedRows:
-        """Return the same cells with scaled values.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            Scaling of the values.
-
-        Returns
-        -------
-        ChunkedRows
-        """
+        """Return the same cells with scaled values."""
         found = ChunkedRows(self.X, self.missing_values, scaling)
         found.__dict__["statistics"] = self.statistics
         return found
@@ -144,55 +95,20 @@ class ChunkedRows(Chunks):
         found: Tensor = self.total(_energy)[0]
         return found
 
-    def misfit(self, X: LowRank) -> Tensor:
-        """``|P(X - M)|_F^2`` of the zero matrix, the only one that is formed.
-
-        Parameters
-        ----------
-        X : LowRank
-            The zero matrix.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+    def misfit(self, X: LowRank) -> Tensor:  # ()
+        """``|P(X - M)|_F^2`` of the zero matrix, the only one that is formed."""
         return self.energy
 
     def zero(self) -> LowRank:
-        """The zero matrix, of rank 0.
-
-        Returns
-        -------
-        LowRank
-        """
+        """The zero matrix, of rank 0."""
         return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
 
     def to(self, *args: Any) -> ChunkedRows:
-        """Return the object itself: chunks are computed where Dask has them.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Ignored.
-
-        Returns
-        -------
-        ChunkedRows
-        """
+        """Return the object itself: chunks are computed where Dask has them."""
         return self
 
-    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, standard deviation and number of the unscaled cells.
-
-        Parameters
-        ----------
-        by_column : bool
-            Whether to return statistics of each column.
-
-        Returns
-        -------
-        tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
-        """
+    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:  # (1, n_cols)
+        """Mean, standard deviation and number of the unscaled cells."""
         return moments_of(self.statistics["col"], np.dtype(float), by_column)
 
 

@@ -47,20 +47,7 @@ class Chunks:
         ]
 
     def total(self, function: Callable[..., Any], *common: object) -> Any:
-        """Sum ``function(values, seen, *common)`` over all chunks.
-
-        Parameters
-        ----------
-        function : callable
-            Maps float64 values and a bool mask, both (n_rows, n_cols), to a tuple of
-            tensors. It must be importable.
-        *common : object
-            Arguments shared by all calls.
-
-        Returns
-        -------
-        tuple of tensors
-        """
+        """Sum ``function(values, seen, *common)`` over all chunks."""
         import dask
 
         add = dask.delayed(_added, pure=False)
@@ -70,18 +57,8 @@ class Chunks:
             parts = [add(parts[k : k + TOGETHER]) for k in groups]
         return parts[0].compute()
 
-    def head(self, n: int) -> np.ndarray:
-        """The first rows, not scaled.
-
-        Parameters
-        ----------
-        n : int
-            Largest number of rows.
-
-        Returns
-        -------
-        ndarray of shape (k, n_cols)
-        """
+    def head(self, n: int) -> np.ndarray:  # (k, n_cols)
+        """The first rows, not scaled."""
         return np.concatenate(list(self._first(n)))[:n]
 
     def _first(self, n: int) -> Iterator[np.ndarray]:
@@ -92,21 +69,8 @@ class Chunks:
             if n <= 0:
                 return
 
-    def sample(self, n: int, seed: int) -> np.ndarray:
-        """Draw rows at random, not scaled.
-
-        Parameters
-        ----------
-        n : int
-            Largest number of rows.
-        seed : int
-            Seed of the choice of the rows.
-
-        Returns
-        -------
-        ndarray of shape (min(n, n_rows), n_cols)
-            Rows in their original order.
-        """
+    def sample(self, n: int, seed: int) -> np.ndarray:  # (min(n, n_rows), n_cols)
+        """Draw rows at random, not scaled."""
         import dask
 
         sizes = self.statistics["sizes"]

@@ -39,17 +39,7 @@ class CsvFile:
             return reader.schema
 
     def to_batches(self, columns: list[str]) -> Iterator[Any]:
-        """Read the file in chunks.
-
-        Parameters
-        ----------
-        columns : list of str
-            Names of the columns to read.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-        """
+        """Read the file in chunks."""
         with self._open(columns) as reader:
             yield from reader
 

@@ -10,17 +10,7 @@ from skmc.cells import Container
 
 
 def is_lazy(X: Container) -> bool:
-    """Whether ``X`` is a Dask Array, DataFrame or Series.
-
-    Parameters
-    ----------
-    X : object
-        Any container.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether ``X`` is a Dask Array, DataFrame or Series."""
     if hasattr(X, "coords"):  # of xarray, which is read as a whole
         return False
     return hasattr(X, "__dask_graph__") and hasattr(
@@ -33,20 +23,7 @@ def _framed(X: Container) -> bool:
 
 
 def lazy_transform(completer: Any, X: Any) -> Any:
-    """Complete rows of a Dask Array or DataFrame when they are computed.
-
-    Parameters
-    ----------
-    completer : completer
-        Fitted completer.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        Rows to complete.
-
-    Returns
-    -------
-    dask.array.Array or dask.dataframe.DataFrame
-        Result with the columns that `transform` returns, by name.
-    """
+    """Complete rows of a Dask Array or DataFrame when they are computed."""
     import dask
 
     names = completer.get_feature_names_out()
@@ -79,19 +56,7 @@ def _array(part: np.ndarray, completer: Any) -> np.ndarray:
 
 
 def lazy_entries(completer: Any, rows: Any, cols: Any) -> Any:
-    """Predict the cells of two Dask Series or Arrays when they are computed.
-
-    Parameters
-    ----------
-    completer : completer
-        Fitted completer.
-    rows, cols : dask.dataframe.Series or dask.array.Array
-        Positions or identifiers, as for `predict_entries`, with equal partitions.
-
-    Returns
-    -------
-    dask.dataframe.Series or dask.array.Array
-    """
+    """Predict the cells of two Dask Series or Arrays when they are computed."""
     import dask
     import dask.array
 

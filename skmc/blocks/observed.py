@@ -65,43 +65,16 @@ class BlockObserved:
         return isinstance(self.folder.runner, OnCluster)
 
     def positions(self) -> StoredCells:
-        """The cells, read from the blocks.
-
-        Returns
-        -------
-        StoredCells
-        """
+        """The cells, read from the blocks."""
         return self.folder.cells
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
-        """Scaling by the rules of `Scaling.of`.
-
-        Parameters
-        ----------
-        how : {"columns", "global"} or None
-            See `Scaling.of`.
-        centre : bool, default=True
-            See `Scaling.of`.
-
-        Returns
-        -------
-        Scaling
-        """
+        """Scaling by the rules of `Scaling.of`."""
         found = Scaling.of_moments(self.moments, how, centre=centre)
         return found.to(self.dtype)
 
     def scaled(self, scaling: Scaling) -> BlockObserved:
-        """Return the same cells with scaled values.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            Scaling of the values.
-
-        Returns
-        -------
-        BlockObserved
-        """
+        """Return the same cells with scaled values."""
         return BlockObserved(self.folder, scaling, self.choice, self.systems_on)
 
     def split(
@@ -111,62 +84,21 @@ class BlockObserved:
         draw: Callable[..., np.ndarray] | None = None,
         first_columns: object = None,
     ) -> tuple[BlockObserved, BlockObserved]:
-        """Split the cells into training cells and a held-out share.
-
-        Parameters
-        ----------
-        share : float in (0, 1)
-            Share of the cells to hold out.
-        seed : int
-            Seed of the choice of the cells by a hash of their positions.
-        draw, first_columns : object
-            Ignored.
-
-        Returns
-        -------
-        train : BlockObserved
-        held_out : BlockObserved
-        """
+        """Split the cells into training cells and a held-out share."""
         choices = [CellSelection(seed, share, held) for held in (False, True)]
         parts = [(self.folder, self.scaling, x, self.systems_on) for x in choices]
         return BlockObserved(*parts[0]), BlockObserved(*parts[1])
 
     def to(self, device: torch.device | str) -> BlockObserved:
-        """Return the same cells with another device for their systems.
-
-        Parameters
-        ----------
-        device : device
-            Device to which blocks are moved when they are used. "auto" is CUDA if the
-            process that reads a block has a CUDA device.
-
-        Returns
-        -------
-        BlockObserved
-        """
+        """Return the same cells with another device for their systems."""
         return BlockObserved(self.folder, self.scaling, self.choice, device)
 
     def in_single(self) -> BlockObserved:
-        """Return the object itself: blocks have the precision of their files.
-
-        Returns
-        -------
-        BlockObserved
-        """
+        """Return the object itself: blocks have the precision of their files."""
         return self
 
-    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, standard deviation and number of the unscaled cells, weighted.
-
-        Parameters
-        ----------
-        by_column : bool
-            Whether to return statistics of each column.
-
-        Returns
-        -------
-        tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
-        """
+    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:  # (1, n_cols)
+        """Mean, standard deviation and number of the unscaled cells, weighted."""
         found = self.folder.statistics["col"]
         if "weighted_count" in found:
             names = ("count", "mean", "squares")
@@ -202,23 +134,12 @@ class BlockObserved:
         return self.folder.runner.load(loaders, self._small)
 
     def map(
-        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
+        self,
+        function: Callable[..., Any],
+        own: Sequence[Tensor] = (),  # (n_rows, k)
+        *common: object,
     ) -> Iterator[Any]:
-        """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
-
-        Parameters
-        ----------
-        function : callable
-            Function to call; it must be importable.
-        own : sequence of Tensor of shape (n_rows, k)
-            Tensors of which each call gets the rows of its chunk.
-        *common : object
-            Arguments shared by all calls.
-
-        Yields
-        ------
-        object
-        """
+        """Call ``function(chunk, own, *common)`` for all chunks of rows, in order."""
         each = ([x[a:b] for x in own] for a, b in pairwise(self._starts))
         common = (function, self.systems_on, self._small, *common)
         found = self.folder.runner.map(over_chunks, self._handles, *common, each=each)
@@ -231,12 +152,7 @@ class BlockObserved:
         return work_of(int(self.folder.statistics["row"]["count"].sum()))
 
     def zero(self) -> LowRank:
-        """The zero matrix, of rank 0.
-
-        Returns
-        -------
-        LowRank
-        """
+        """The zero matrix, of rank 0."""
         return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
 
     @cached_property
@@ -261,40 +177,15 @@ class BlockObserved:
         """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
         return torch.cat(list(self.map(_counts)))
 
-    def misfit(self, X: LowRank) -> Tensor:
-        """``|P(X - M)|_F^2``, by one pass.
-
-        Parameters
-        ----------
-        X : LowRank
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+    def misfit(self, X: LowRank) -> Tensor:  # ()
+        """``|P(X - M)|_F^2``, by one pass."""
         return torch.stack(list(self.map(_misfit, (X.left,), X.right))).sum()
 
 
 def moments_of(
     found: dict[str, np.ndarray], dtype: np.dtype, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, standard deviation and number of the cells of columns, or of all cells.
-
-    Parameters
-    ----------
-    found : dict of ndarray
-        Statistics of each column: "count", possibly a sum of weights, "mean",
-        "squares".
-    dtype : dtype
-        Type of the cells.
-    by_column : bool
-        Whether to return statistics of each column.
-
-    Returns
-    -------
-    tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
-    """
+    """Mean, standard deviation and number of the cells of columns, or of all cells."""
     count, mean, squares = (found[k] for k in ("count", "mean", "squares"))
     if not by_column:
         n, whole = count.sum(), count @ mean / count.sum()

@@ -25,12 +25,7 @@ CSV = (
 
 
 def arrow() -> Any:
-    """Return pyarrow, or raise an error that names the extra.
-
-    Returns
-    -------
-    module
-    """
+    """Return pyarrow, or raise an error that names the extra."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -60,14 +55,7 @@ class Part:
     columns: tuple[str, ...]
 
     def tables(self) -> Iterator[Any]:
-        """Read the rows, at most about `PART_ROWS` at a time.
-
-        Yields
-        ------
-        pyarrow.Table
-            Validated columns "row", "col", "value" and, if there are any, "weight".
-            Rows of weight 0 are left out.
-        """
+        """Read the rows, at most about `PART_ROWS` at a time."""
         pa = arrow()
         waiting: list[Any] = []
         with _explained(self.fragment):
@@ -118,34 +106,13 @@ class Part:
 
 
 def value_dtype(dtype: np.dtype) -> np.dtype:
-    """Return float32 for numbers of at most that precision, otherwise float64.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the values in a file.
-
-    Returns
-    -------
-    dtype
-    """
+    """Return float32 for numbers of at most that precision, otherwise float64."""
     small = dtype.kind == "f" and dtype.itemsize <= 4
     return np.dtype(np.float32 if small else np.float64)
 
 
 def kind_of(type_: Any) -> Any:
-    """Return the type to which identifiers of an Arrow type are converted.
-
-    Parameters
-    ----------
-    type_ : pyarrow.DataType
-        Type of the identifiers in a file.
-
-    Returns
-    -------
-    pyarrow.DataType
-        Either int64 or large_string.
-    """
+    """Return the type to which identifiers of an Arrow type are converted."""
     pa = arrow()
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
@@ -160,30 +127,7 @@ def kind_of(type_: Any) -> Any:
 def parts_of(
     source: str | os.PathLike | list | CsvFiles, columns: tuple[str, ...]
 ) -> tuple[list[Part], np.dtype]:
-    """Divide a folder of Parquet, Arrow or CSV files into parts.
-
-    Parameters
-    ----------
-    source : path, list of paths or CsvFiles
-        File, folder, or list of files.
-    columns : tuple of str
-        Names of the columns of row identifiers, column identifiers, values and, if
-        there are any, weights.
-
-    Returns
-    -------
-    parts : list of Part
-    dtype : dtype
-        Type of the values.
-
-    Raises
-    ------
-    ValueError
-        There are no files, one cannot be read, a column does not exist, or files
-        differ in their types.
-    TypeError
-        Identifiers or values have a type that cannot be used.
-    """
+    """Divide a folder of Parquet, Arrow or CSV files into parts."""
     files = _files(source, columns)
     parts: list[Part] = []
     first: tuple[str, list[Any]] | None = None
@@ -212,20 +156,7 @@ def parts_of(
 
 
 def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
-    """Read triplets from files or from a Dask DataFrame.
-
-    Parameters
-    ----------
-    source : path, list of paths, CsvFiles or Dask DataFrame
-        Source of the triplets.
-    columns : tuple of str
-        Names of the columns of row identifiers, column identifiers and values.
-
-    Yields
-    ------
-    pyarrow.Table
-        Columns "row", "col" and "value".
-    """
+    """Read triplets from files or from a Dask DataFrame."""
     if hasattr(source, "to_delayed"):
         for partition in source[list(columns)].to_delayed():
             table = arrow().Table.from_pandas(partition.compute(), preserve_index=False)

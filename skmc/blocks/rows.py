@@ -58,30 +58,11 @@ class StoredCells:
         return cells
 
     def of_rows(
-        self, rows: np.ndarray, columns: list[str] | None = None
+        self,
+        rows: np.ndarray,  # (k,)
+        columns: list[str] | None = None,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Read the cells of some rows.
-
-        Parameters
-        ----------
-        rows : int ndarray of shape (k,)
-            Positions of the rows; negative ones have no cells.
-        columns : list of str, optional
-            What to read: "col", "value" and, if there are any, "weight"; all by
-            default.
-
-        Returns
-        -------
-        which : int ndarray of shape (n_cells,)
-            Position in ``rows`` of the row of each cell.
-        cells : dict of str to ndarray of shape (n_cells,)
-            What was read, by name.
-
-        Raises
-        ------
-        FileNotFoundError
-            The blocks no longer exist.
-        """
+        """Read the cells of some rows."""
         starts, count = self._index
         block = np.searchsorted(starts, rows, side="right") - 1
         which, found = [], []
@@ -97,22 +78,7 @@ class StoredCells:
         return np.concatenate(which), whole
 
     def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Read all cells into memory, in the order of their rows.
-
-        Returns
-        -------
-        starts : int ndarray of shape (n_rows + 1,)
-            Start of each row, and the number of cells.
-        cols, values : ndarray of shape (n_cells,)
-            Column and value of each cell.
-        weights : ndarray of shape (n_cells,) or None
-            Weight of each cell, if there are weights.
-
-        Raises
-        ------
-        FileNotFoundError
-            The blocks no longer exist.
-        """
+        """Read all cells into memory, in the order of their rows."""
         starts, count = self._index
         blocks = [self._read(b) for b in range(len(starts) - 1)]
         whole = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}

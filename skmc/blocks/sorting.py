@@ -17,18 +17,7 @@ SIDES = ("row", "col")
 
 
 def counted(part: Part) -> tuple[Any, Any]:
-    """Count how often each identifier occurs in a part.
-
-    Parameters
-    ----------
-    part : Part
-        Triplets to count.
-
-    Returns
-    -------
-    tuple of pyarrow.Table
-        Counts of rows and of columns, with the columns "id" and "count".
-    """
+    """Count how often each identifier occurs in a part."""
     found: list[Any] = [None, None]
     for table in part.tables():
         for side, name in enumerate(SIDES):
@@ -39,17 +28,7 @@ def counted(part: Part) -> tuple[Any, Any]:
 
 
 def merged(counts: list[Any]) -> Any:
-    """Add the counts of several parts.
-
-    Parameters
-    ----------
-    counts : list of pyarrow.Table or None
-        Results of `counted`.
-
-    Returns
-    -------
-    pyarrow.Table or None
-    """
+    """Add the counts of several parts."""
     tables = [table for table in counts if table is not None]
     if len(tables) < 2:
         return tables[0] if tables else None
@@ -58,58 +37,23 @@ def merged(counts: list[Any]) -> Any:
 
 
 def block_size(n_cells: int, most: int, at_once: int) -> int:
-    """Choose the size of blocks, so that all workers have equally many.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of cells.
-    most : int
-        Largest size.
-    at_once : int
-        Number of blocks that are used at the same time.
-
-    Returns
-    -------
-    int
-    """
+    """Choose the size of blocks, so that all workers have equally many."""
     rounds = -(-n_cells // (most * at_once))
     return -(-n_cells // (rounds * at_once))
 
 
-def block_starts(count: np.ndarray, size: int) -> np.ndarray:
-    """Divide rows into blocks of about ``size`` cells.
-
-    Parameters
-    ----------
-    count : int ndarray of shape (n,)
-        Number of cells of each row.
-    size : int
-        Number of cells of a block. Without its last row, a block has fewer than
-        ``size`` cells.
-
-    Returns
-    -------
-    int ndarray of shape (n_blocks + 1,)
-        First row of each block, and the number of rows.
-    """
+def block_starts(
+    count: np.ndarray,  # (n,)
+    size: int,
+) -> np.ndarray:  # (n_blocks + 1,)
+    """Divide rows into blocks of about ``size`` cells."""
     begin = np.cumsum(count) - count
     starts = np.unique(begin // size, return_index=True)[1]
     return np.append(np.sort(starts), len(count))
 
 
 def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> None:
-    """Encode a part's identifiers, and divide it into files, one for each row block.
-
-    Parameters
-    ----------
-    numbered : tuple of int and Part
-        Number of the part, and its triplets.
-    folder : Path
-        Folder that holds the identifiers, to which the files are written.
-    starts : int ndarray
-        First row of each block, see `block_starts`.
-    """
+    """Encode a part's identifiers, and divide it into files, one for each row block."""
     pa = arrow()
     number, part = numbered
     ids = [read_ids(folder, side) for side in SIDES]
@@ -124,19 +68,7 @@ def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> N
 
 
 def read_ids(folder: Path, side: str) -> Any:
-    """Read the identifiers of rows or columns.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the blocks.
-    side : {"row", "col"}
-        Side of the identifiers.
-
-    Returns
-    -------
-    pyarrow.ChunkedArray
-    """
+    """Read the identifiers of rows or columns."""
     return arrow().parquet.read_table(folder / f"{side}-ids.parquet")["id"]
 
 
@@ -169,31 +101,7 @@ def gathered(
     others: np.ndarray | int,
     duplicates: str,
 ) -> dict[str, np.ndarray]:
-    """Sort the triplets of one block, write the block, and scatter its transpose.
-
-    Parameters
-    ----------
-    number : int
-        Number of the block.
-    side : {"row", "col"}
-        Whether it is a block of rows or of columns.
-    folder : Path
-        Folder of the files that are read and written.
-    starts : int ndarray
-        First row of each block of this side.
-    others : int ndarray or int
-        First row of each block of the other side, or its number of rows if the
-        transpose has been scattered.
-    duplicates : {"error", "last", "mean"}
-        Treatment of cells that occur more than once.
-
-    Returns
-    -------
-    dict of ndarray
-        Statistics of each row of the block: "count", "mean", "squares" (sum of squared
-        differences from the mean), "low" and "high". If cells have weights, also the
-        first three as sums over weighted cells, "weighted_count" and so on.
-    """
+    """Sort the triplets of one block, write the block, and scatter its transpose."""
     pa = arrow()
     files = sorted((folder / f"{side}-parts" / f"{number:06d}").glob("*.parquet"))
     table = pa.concat_tables([pa.parquet.read_table(file) for file in files])
@@ -256,26 +164,12 @@ def _averaged(
 
 
 def statistics(
-    row: np.ndarray, value: np.ndarray, n: int, weight: np.ndarray | None = None
-) -> dict[str, np.ndarray]:
-    """Compute statistics of the cells of each row.
-
-    Parameters
-    ----------
-    row : int ndarray of shape (n_cells,)
-        Row of each cell.
-    value : ndarray of shape (n_cells,)
-        Value of each cell.
-    n : int
-        Number of rows.
-    weight : ndarray of shape (n_cells,), optional
-        Weight of each cell.
-
-    Returns
-    -------
-    dict of ndarray of shape (n,)
-        Statistics as in `gathered`.
-    """
+    row: np.ndarray,  # (n_cells,)
+    value: np.ndarray,  # (n_cells,)
+    n: int,
+    weight: np.ndarray | None = None,  # (n_cells,)
+) -> dict[str, np.ndarray]:  # (n,)
+    """Compute statistics of the cells of each row."""
     found = _moments(row, value, n)
     if weight is not None:
         weighted = _moments(row, value, n, weight)

@@ -18,21 +18,7 @@ logger = logging.getLogger("skmc.blocks")
 
 
 def logged(results: Iterable[Any], what: str, n: int) -> Iterator[Any]:
-    """Log each result, at the level INFO of the logger "skmc.blocks".
-
-    Parameters
-    ----------
-    results : iterable
-        Results of `Local.map` or `Local.call`.
-    what : str
-        Name of the action in the log.
-    n : int
-        Number of results.
-
-    Yields
-    ------
-    object
-    """
+    """Log each result, at the level INFO of the logger "skmc.blocks"."""
     for k, result in enumerate(results, 1):
         logger.info("%s: %d of %d", what, k, n)
         yield result
@@ -47,19 +33,7 @@ class Local:
         return 1
 
     def load(self, loaders: Sequence[Callable[[], Any]], small: bool) -> Sequence[Any]:
-        """Return handles of blocks for `map`.
-
-        Parameters
-        ----------
-        loaders : sequence of callables
-            Functions that return the blocks.
-        small : bool
-            Whether all blocks fit in memory and are kept there.
-
-        Returns
-        -------
-        sequence of handles
-        """
+        """Return handles of blocks for `map`."""
         return [cache(loader) for loader in loaders] if small else loaders
 
     def map(
@@ -69,23 +43,7 @@ class Local:
         *common: object,
         each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
-        """Call ``function(block, own, *common)`` for every block, in order.
-
-        Parameters
-        ----------
-        function : callable
-            Function to call.
-        handles : sequence of handles
-            Handles that `load` returned.
-        *common : object
-            Arguments shared by all calls.
-        each : iterable, optional
-            The argument ``own`` of each call; None by default.
-
-        Yields
-        ------
-        object
-        """
+        """Call ``function(block, own, *common)`` for every block, in order."""
         with ThreadPoolExecutor(1) as pool:
             loading = map(pool.submit, handles)
             ahead: Any = next(loading, None)
@@ -97,21 +55,7 @@ class Local:
     def call(
         self, function: Callable[..., Any], items: Iterable[object], *common: object
     ) -> Iterator[Any]:
-        """Call ``function(item, *common)`` for every item, in order.
-
-        Parameters
-        ----------
-        function : callable
-            Function to call.
-        items : iterable
-            First arguments.
-        *common : object
-            Arguments shared by all calls.
-
-        Yields
-        ------
-        object
-        """
+        """Call ``function(item, *common)`` for every item, in order."""
         for item in items:
             yield function(item, *common)
 

@@ -59,13 +59,7 @@ class SparsePart:
     last: int
 
     def tables(self) -> Any:
-        """Read the rows.
-
-        Yields
-        ------
-        pyarrow.Table
-            Tables as in `Part`.
-        """
+        """Read the rows."""
         pa = arrow()
         begin, end = (int(self.matrix.indptr[k]) for k in (self.first, self.last))
         counts = np.diff(self.matrix.indptr[self.first : self.last + 1])
@@ -109,12 +103,7 @@ class BlockFolder:
         return int(self.starts["row"][-1]), int(self.starts["col"][-1])
 
     def ids(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Identifiers of rows and columns in ascending order, or None for positions.
-
-        Returns
-        -------
-        tuple of ndarray, or None
-        """
+        """Identifiers of rows and columns in ascending order, or None for positions."""
         if not self.labeled:
             return None
         rows, cols = (read_ids(self.path, side).to_numpy() for side in SIDES)
@@ -122,22 +111,7 @@ class BlockFolder:
 
 
 def sorted_blocks(entries: StoredEntries) -> BlockFolder:
-    """Sort entries into blocks, or open the blocks of an earlier fit.
-
-    Parameters
-    ----------
-    entries : StoredEntries
-        Observed cells.
-
-    Returns
-    -------
-    BlockFolder
-
-    Raises
-    ------
-    OSError
-        The disk is full, for example. Nothing half-written is left.
-    """
+    """Sort entries into blocks, or open the blocks of an earlier fit."""
     runner = Local() if entries.client is None else OnCluster(entries.client)
     arrow()
     if entries.folder is not None:

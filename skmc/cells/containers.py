@@ -110,18 +110,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
 
 
 def check_mark(missing_values: object) -> None:
-    """Require a number that can mark missing cells of a matrix.
-
-    Parameters
-    ----------
-    missing_values : object
-        The parameter of this name.
-
-    Raises
-    ------
-    TypeError
-        It is not a number.
-    """
+    """Require a number that can mark missing cells of a matrix."""
     if isinstance(missing_values, bool) or not isinstance(missing_values, Real):
         raise TypeError(
             f"missing_values must be a number, got {missing_values!r}; set cells with "
@@ -155,21 +144,6 @@ def sparse_cells(
     """Rows, columns and values of the stored cells of a SciPy sparse matrix.
 
     The matrix is never made dense. Errors are those of `to_cells`.
-
-    Parameters
-    ----------
-    X : SciPy sparse array or matrix
-        Stored cells are observed.
-    name : str, default="X"
-        Name of ``X`` in error messages.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells.
-
-    Returns
-    -------
-    rows : int ndarray of shape (n_cells,)
-    cols : int ndarray of shape (n_cells,)
-    values : ndarray of shape (n_cells,)
     """
     check_mark(missing_values)
     coo = X.tocoo()
@@ -217,20 +191,7 @@ def _to_float(
 
 
 def check_sparsity(shape: tuple[int, ...], n_cells: int) -> None:
-    """Require a shape that follows from positions and not from identifiers.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of a matrix.
-    n_cells : int
-        Number of its cells.
-
-    Raises
-    ------
-    ValueError
-        Almost all rows or columns are empty.
-    """
+    """Require a shape that follows from positions and not from identifiers."""
     for size, what in zip(shape, ("rows", "columns"), strict=True):
         if size > max(FEW, SPARSEST * n_cells):
             raise ValueError(
@@ -240,27 +201,13 @@ def check_sparsity(shape: tuple[int, ...], n_cells: int) -> None:
             )
 
 
-def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarray:
-    """Write single cells into an array with NaN elsewhere.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Numbers of rows and columns.
-    rows, cols : ndarray of shape (n_cells,)
-        Zero-based positions.
-    values : ndarray of shape (n_cells,)
-        Values of these cells.
-
-    Returns
-    -------
-    ndarray of ``shape``
-
-    Raises
-    ------
-    MemoryError
-        The array does not fit in memory; the message names methods without it.
-    """
+def dense(
+    shape: tuple[int, int],
+    rows: Any,  # (n_cells,)
+    cols: Any,  # (n_cells,)
+    values: Any,  # (n_cells,)
+) -> np.ndarray:
+    """Write single cells into an array with NaN elsewhere."""
     try:
         cells = np.full(shape, np.nan, values.dtype)
     except MemoryError:
@@ -276,32 +223,12 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
 
 
 def is_path(value: object) -> bool:
-    """Whether an object is a path, which cannot be a matrix.
-
-    Parameters
-    ----------
-    value : object
-        Argument of a function.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object is a path, which cannot be a matrix."""
     return isinstance(value, (str, os.PathLike))
 
 
 def is_number(text: str | bytes) -> bool:
-    """Whether a text is a number, also with a decimal comma.
-
-    Parameters
-    ----------
-    text : str or bytes
-        Cell of a table.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a text is a number, also with a decimal comma."""
     plain = text.decode(errors="replace") if isinstance(text, bytes) else text
     try:
         return math.isfinite(float(plain.replace(",", ".")))
@@ -310,17 +237,7 @@ def is_number(text: str | bytes) -> bool:
 
 
 def is_na(value: object) -> bool:
-    """Whether an object is None or pandas' missing value.
-
-    Parameters
-    ----------
-    value : object
-        Item of an array of objects.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object is None or pandas' missing value."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -380,19 +297,7 @@ def _refuse_what_overflows(
 
 
 def describe(place: tuple, X: object = None) -> str:
-    """Describe a position, as ``row 3, column 1 ('age')``.
-
-    Parameters
-    ----------
-    place : tuple
-        Row and column.
-    X : DataFrame, optional
-        Data frame that has the name of the column.
-
-    Returns
-    -------
-    str
-    """
+    """Describe a position, as ``row 3, column 1 ('age')``."""
     row, *column = (int(i) for i in place)
     if not column:
         return f"position {row}"

@@ -10,21 +10,13 @@ MOST = 2 * 10**8  # comparisons of pairs of cells
 CHANCE = 0.5  # expected number of pairs of rows that are equal by chance
 
 
-def copies(cells: np.ndarray) -> np.ndarray:
+def copies(
+    cells: np.ndarray,  # (n_rows, n_cols)
+) -> np.ndarray:  # (n_rows,)
     """Find rows that are equal, up to rounding, on all cells that both have.
 
     Rows that may be equal by chance, as rows with few cells or few distinct values,
     are no copies.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_rows, n_cols)
-        The matrix, NaN where a cell is missing.
-
-    Returns
-    -------
-    int ndarray of shape (n_rows,)
-        Position of the first copy of each row, its own without one.
     """
     m, n = cells.shape
     own = np.arange(m)
@@ -58,21 +50,10 @@ def _levels(column: np.ndarray) -> np.ndarray:
     return level
 
 
-def merged(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row for each set of copies, with the cells of all of them.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_rows, n_cols)
-        The matrix, NaN where a cell is missing.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_distinct, n_cols)
-        In the order of the first copies.
-    place : int ndarray of shape (n_rows,)
-        Position of each row in ``rows``.
-    """
+def merged(
+    cells: np.ndarray,  # (n_rows, n_cols)
+) -> tuple[np.ndarray, np.ndarray]:
+    """One row for each set of copies, with the cells of all of them."""
     first = copies(cells)
     kept, place = np.unique(first, return_inverse=True)
     rows = cells[kept]
@@ -83,30 +64,13 @@ def merged(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def held_out_with_copies(
-    hidden: np.ndarray,
-    rows: np.ndarray,
-    cols: np.ndarray,
-    values: np.ndarray,
+    hidden: np.ndarray,  # (n_cells,)
+    rows: np.ndarray,  # (n_cells,)
+    cols: np.ndarray,  # (n_cells,)
+    values: np.ndarray,  # (n_cells,)
     shape: tuple[int, int],
-) -> np.ndarray:
-    """Hide cells that copies of their rows show, too, together.
-
-    Parameters
-    ----------
-    hidden : bool ndarray of shape (n_cells,)
-        Cells that are hidden. Of cells of copies in a column, the first one decides.
-    rows, cols : int ndarray of shape (n_cells,)
-        Positions of the cells, without duplicates.
-    values : ndarray of shape (n_cells,)
-        Their values.
-    shape : tuple of int
-        Shape of the matrix.
-
-    Returns
-    -------
-    bool ndarray of shape (n_cells,)
-        The same cells without copies.
-    """
+) -> np.ndarray:  # (n_cells,)
+    """Hide cells that copies of their rows show, too, together."""
     present, row = np.unique(rows, return_inverse=True)
     if len(present) ** 2 * shape[1] > MOST:
         return hidden

@@ -42,26 +42,11 @@ class Data(Protocol):
     def energy(self) -> Tensor:
         """Weighted sum of the squares of the observed cells."""
 
-    def misfit(self, X: Any) -> Tensor:
-        """Weighted squared distance of a completion from the observed cells.
-
-        Parameters
-        ----------
-        X : Tensor or LowRank
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+    def misfit(self, X: Any) -> Tensor:  # (*batch,)
+        """Weighted squared distance of a completion from the observed cells."""
 
     def zero(self) -> Any:
-        """The zero matrix.
-
-        Returns
-        -------
-        Tensor or LowRank
-        """
+        """The zero matrix."""
 
 
 class Cells(Data, Protocol):
@@ -76,70 +61,19 @@ class Cells(Data, Protocol):
         """Data that distinguish two sets of cells."""
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
-        """The scaling of `Scaling.of`.
-
-        Parameters
-        ----------
-        how : {"columns", "global"} or None
-            See `Scaling.of`.
-        centre : bool, default=True
-            See `Scaling.of`.
-
-        Returns
-        -------
-        Scaling
-        """
+        """The scaling of `Scaling.of`."""
 
     def scaled(self, scaling: Scaling) -> Self:
-        """The same cells with scaled values.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            Scaling of the values.
-
-        Returns
-        -------
-        Cells
-        """
+        """The same cells with scaled values."""
 
     def split(
         self,
         share: float,
         seed: int,
         draw: Callable[..., Any],
-        first_columns: Any = None,
+        first_columns: Any = None,  # (n_cols,)
     ) -> tuple[Cells, Cells | None]:
-        """Split the cells into training cells and a held-out share.
-
-        Parameters
-        ----------
-        share : float in (0, 1)
-            Share of the cells to hold out.
-        seed : int
-            Seed of the choice of the cells.
-        draw : callable
-            Chooses the cells of a dense matrix, see `Observed.split`.
-        first_columns : int ndarray of shape (n_cols,) or None, default=None
-            Where ``draw`` does not choose the cells: for each column, the one together
-            with which it is held out.
-
-        Returns
-        -------
-        train : Cells
-        held_out : Cells or None
-            None if there are too few cells to hold any out.
-        """
+        """Split the cells into training cells and a held-out share."""
 
     def to(self, *args: Any) -> Self:
-        """Move or cast the values as `torch.Tensor.to` does.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Arguments of `torch.Tensor.to`.
-
-        Returns
-        -------
-        Cells
-        """
+        """Move or cast the values as `torch.Tensor.to` does."""

@@ -576,17 +576,7 @@ def _check_column(names: Iterable[Any], name: str, parameter: str) -> None:
 
 
 def fingerprint(cells: Entries) -> str:
-    """A text that is equal for equal sets of cells.
-
-    Parameters
-    ----------
-    cells : Entries
-        The cells, in any order.
-
-    Returns
-    -------
-    str
-    """
+    """A text that is equal for equal sets of cells."""
     place = cells.rows * cells.matrix_shape[1] + cells.cols
     order = np.argsort(place)
     digest = hashlib.blake2b(place[order].tobytes())

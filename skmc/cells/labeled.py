@@ -10,47 +10,17 @@ import numpy as np
 
 
 def is_anndata(X: object) -> bool:
-    """Whether an object is an `anndata.AnnData`.
-
-    Parameters
-    ----------
-    X : object
-        Any container.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object is an `anndata.AnnData`."""
     return all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df"))
 
 
 def is_data_array(X: object) -> bool:
-    """Whether an object is an `xarray.DataArray`.
-
-    Parameters
-    ----------
-    X : object
-        Any container.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object is an `xarray.DataArray`."""
     return all(hasattr(X, name) for name in ("dims", "coords", "to_pandas", "ndim"))
 
 
 def is_arrow(X: object) -> bool:
-    """Whether an object is a `pyarrow.Table` or `pyarrow.RecordBatch`.
-
-    Parameters
-    ----------
-    X : object
-        Any container.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an object is a `pyarrow.Table` or `pyarrow.RecordBatch`."""
     return hasattr(X, "replace_schema_metadata") and hasattr(X, "to_pandas")
 
 
@@ -59,26 +29,6 @@ def as_frame(X: Any, *, exact: bool = False) -> Any:
 
     Cells that a sparse ``X`` of AnnData does not store are zeros, as AnnData defines
     them. The first dimension of a DataArray has the rows.
-
-    Parameters
-    ----------
-    X : AnnData, DataArray, Arrow table or other object
-        Input of an estimator.
-    exact : bool, default=False
-        Whether integers of Arrow with missing cells remain integers, and so on for
-        the other types. The cells of such a data frame are slow to read.
-
-    Returns
-    -------
-    pandas.DataFrame, or ``X`` itself if it is of none of these libraries
-
-    Raises
-    ------
-    ValueError
-        A DataArray does not have two dimensions; AnnData has no ``X``, or two genes of
-        one name.
-    TypeError
-        A Dataset of xarray, or a LazyFrame of polars.
     """
     if is_anndata(X):
         return frame_of_layer(X)
@@ -109,24 +59,7 @@ def as_frame(X: Any, *, exact: bool = False) -> Any:
 
 
 def frame_of_layer(X: Any, layer: str | None = None) -> Any:
-    """Read a matrix of AnnData as a data frame, with zeros for cells not stored.
-
-    Parameters
-    ----------
-    X : AnnData
-        Matrices of observations and variables.
-    layer : str or None, default=None
-        Name of a layer; None is ``X.X``.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Raises
-    ------
-    ValueError
-        There is no such layer, or two variables have the same name.
-    """
+    """Read a matrix of AnnData as a data frame, with zeros for cells not stored."""
     if layer is None and X.X is None:
         raise ValueError(
             "X of the AnnData is None; skmc.omics.complete(adata, completer, "
@@ -163,19 +96,7 @@ def _frame_of_arrow(X: Any, exact: bool) -> Any:
 
 
 def labels_of(X: Any) -> tuple[list[Any] | None, list[Any] | None]:
-    """List the labels of the rows and of the columns of a container.
-
-    Parameters
-    ----------
-    X : container
-        Any container.
-
-    Returns
-    -------
-    rows : list or None
-    columns : list or None
-        Labels; None if there are none.
-    """
+    """List the labels of the rows and of the columns of a container."""
     if is_anndata(X):
         return list(X.obs_names), list(X.var_names)
     if is_data_array(X):
@@ -205,30 +126,7 @@ def in_order(
     name: str,
     of: str = "X",
 ) -> Any:
-    """Sort labeled data like the rows and columns to which they belong.
-
-    Parameters
-    ----------
-    given : container
-        Data whose labels may have another order. Without labels, and with those that
-        only number the rows or columns, it is taken by position.
-    rows, columns : sequence or None
-        Labels of the rows and columns to which it belongs; None if they have none.
-    name : str
-        Name of ``given`` in error messages.
-    of : str, default="X"
-        Name of the container that has these rows and columns.
-
-    Returns
-    -------
-    container
-        The same data, with the rows and columns in this order.
-
-    Raises
-    ------
-    ValueError
-        The labels are others, or some occur twice in another order.
-    """
+    """Sort labeled data like the rows and columns to which they belong."""
     axes = zip((rows, columns), labels_of(given), ("rows", "columns"), strict=True)
     for axis, (ours, theirs, what) in enumerate(axes):
         if ours is None or theirs is None or len(ours) != len(theirs):
@@ -256,48 +154,12 @@ def in_order(
 
 
 def in_order_of(given: Any, X: Any, name: str, of: str = "X") -> Any:
-    """Sort labeled data like the rows and columns of a container, see `in_order`.
-
-    Parameters
-    ----------
-    given : container
-        Data with a line for each row of ``X``, or with a cell for each one.
-    X : container
-        Container whose labels have the wanted order.
-    name : str
-        Name of ``given`` in error messages.
-    of : str, default="X"
-        Name of ``X``.
-
-    Returns
-    -------
-    container
-    """
+    """Sort labeled data like the rows and columns of a container, see `in_order`."""
     return in_order(given, *labels_of(X), name, of)
 
 
 def like_input(X: Any, completed: Any) -> Any:
-    """Return a completion of a DataArray or Arrow table in its container.
-
-    Parameters
-    ----------
-    X : container
-        Input of an estimator.
-    completed : ndarray or DataFrame
-        Its completion.
-
-    Returns
-    -------
-    object
-        A DataArray with the dimensions, coordinates, name and attributes of ``X``; an
-        Arrow table if ``X`` is one and the completion has columns of their own types;
-        else ``completed`` itself.
-
-    Raises
-    ------
-    ValueError
-        The completion of a DataArray has another number of columns.
-    """
+    """Return a completion of a DataArray or Arrow table in its container."""
     if is_data_array(X) and not is_data_array(completed):
         if np.shape(completed) != X.shape:
             raise ValueError(

@@ -34,26 +34,11 @@ class LikeObserved:
     @classmethod
     def of(
         cls,
-        cells: np.ndarray,
-        low: ArrayLike | None = None,
-        high: ArrayLike | None = None,
+        cells: np.ndarray,  # (n_rows, n_cols)
+        low: ArrayLike | None = None,  # (n_cols,)
+        high: ArrayLike | None = None,  # (n_cols,)
     ) -> LikeObserved:
-        """Find decimals and range of the observed cells.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_rows, n_cols)
-            NaN where a cell is missing. Decimals are those of its precision: 0.1 in
-            single precision has one.
-        low, high : float, or array-like of shape (n_cols,), or None, default=None
-            Bounds, low <= high. None, and NaN for single columns, stand for the
-            smallest and the largest observed value, unless these contradict the other
-            bound: then there is none.
-
-        Returns
-        -------
-        LikeObserved
-        """
+        """Find decimals and range of the observed cells."""
         observed = [column[~np.isnan(column)] for column in cells.T]
         decimals = np.array([_decimals(values) for values in observed], float)
         smallest = np.array([v.min() if len(v) else -np.inf for v in observed], float)
@@ -77,36 +62,23 @@ class LikeObserved:
         )
 
     @classmethod
-    def within(cls, low: np.ndarray, high: np.ndarray) -> LikeObserved:
-        """Restrict values to bounds, whatever their decimals.
-
-        Parameters
-        ----------
-        low, high : ndarray of shape (n_cols,)
-            Bounds; NaN where there is none.
-
-        Returns
-        -------
-        LikeObserved
-        """
+    def within(
+        cls,
+        low: np.ndarray,  # (n_cols,)
+        high: np.ndarray,  # (n_cols,)
+    ) -> LikeObserved:
+        """Restrict values to bounds, whatever their decimals."""
         return cls(
             np.full(len(low), np.nan),
             np.where(np.isnan(low), -np.inf, low),
             np.where(np.isnan(high), np.inf, high),
         )
 
-    def apply(self, values: np.ndarray) -> np.ndarray:
-        """Round values to the decimals of their columns and clip them to the range.
-
-        Parameters
-        ----------
-        values : ndarray of shape (k, n_cols)
-            Completed cells.
-
-        Returns
-        -------
-        ndarray of shape (k, n_cols)
-        """
+    def apply(
+        self,
+        values: np.ndarray,  # (k, n_cols)
+    ) -> np.ndarray:  # (k, n_cols)
+        """Round values to the decimals of their columns and clip them to the range."""
         rounded = np.array(values, copy=True)
         for digits in np.unique(self.decimals[~np.isnan(self.decimals)]):
             chosen = self.decimals == digits

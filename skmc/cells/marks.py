@@ -15,35 +15,14 @@ MISSING_WORDS = frozenset(
 
 
 def may_mark_missing(cell: object) -> bool:
-    """Whether a text is one of `MISSING_WORDS`, or has no letter and no digit.
-
-    Parameters
-    ----------
-    cell : object
-        Cell of a table.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a text is one of `MISSING_WORDS`, or has no letter and no digit."""
     if not isinstance(cell, str):
         return False
     return cell.strip() in MISSING_WORDS or not any(map(str.isalnum, cell))
 
 
 def cure_of_marks(cells: Iterable[object]) -> str:
-    """Advise what to do if texts among some cells mark missing ones.
-
-    Parameters
-    ----------
-    cells : iterable of object
-        Cells of a table.
-
-    Returns
-    -------
-    str
-        A sentence that follows others; empty without such texts.
-    """
+    """Advise what to do if texts among some cells mark missing ones."""
     marks = list(dict.fromkeys(cell for cell in cells if may_mark_missing(cell)))
     if not marks:
         return ""

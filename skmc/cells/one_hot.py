@@ -33,68 +33,39 @@ class OneHot:
         """Number of the columns."""
         return len(self.shares)
 
-    def encode(self, values: Floats) -> Floats:
-        """Represent categories by columns of the matrix.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            Positions of the categories, NaN where missing.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-        """
+    def encode(
+        self,
+        values: Floats,  # (n_rows,)
+    ) -> Floats:  # (n_rows, width)
+        """Represent categories by columns of the matrix."""
         block = self.represent(values[:, None] == np.arange(self.width))
         block[np.isnan(values)] = np.nan
         return block
 
-    def represent(self, probabilities: np.ndarray) -> Floats:
-        """Represent probabilities of the categories by columns of the matrix.
-
-        Parameters
-        ----------
-        probabilities : ndarray of shape (n_rows, width)
-            Probabilities; 1 is the category of an observed cell.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-        """
+    def represent(
+        self,
+        probabilities: np.ndarray,  # (n_rows, width)
+    ) -> Floats:  # (n_rows, width)
+        """Represent probabilities of the categories by columns of the matrix."""
         block: Floats = (probabilities - self.shares) / self.deviation
         return block
 
-    def decode(self, block: Floats) -> Floats:
-        """Find the category with the largest score.
-
-        Parameters
-        ----------
-        block : ndarray of shape (n_rows, width)
-            Columns of the completed matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+    def decode(
+        self,
+        block: Floats,  # (n_rows, width)
+    ) -> Floats:  # (n_rows,)
+        """Find the category with the largest score."""
         return self._scores(block).argmax(1).astype(float)
 
-    def probabilities(self, block: Floats) -> Floats:
+    def probabilities(
+        self,
+        block: Floats,  # (n_rows, width)
+    ) -> Floats:  # (n_rows, width)
         """Return the probabilities nearest to the scores of the categories.
 
         Scores estimate the expectations of the one-hot columns, but may be negative.
         The nearest probabilities are the scores of a row minus a common number, with
         negative differences replaced by 0, such that they sum to one.
-
-        Parameters
-        ----------
-        block : ndarray of shape (n_rows, width)
-            Columns of the completed matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-            Probabilities; the largest one belongs to the category that `decode`
-            returns.
         """
         scores = self._scores(block)
         descending = -np.sort(-scores, axis=1)
@@ -103,21 +74,12 @@ class OneHot:
         found: Floats = scores - excess[np.arange(len(scores)), last, None]
         return np.maximum(found, 0)
 
-    def drawn(self, block: Floats, rng: np.random.RandomState) -> Floats:
-        """Draw categories by their probabilities.
-
-        Parameters
-        ----------
-        block : ndarray of shape (n_rows, width)
-            Columns of the completed matrix.
-        rng : RandomState
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-            Columns of the matrix that represent the draws.
-        """
+    def drawn(
+        self,
+        block: Floats,  # (n_rows, width)
+        rng: np.random.RandomState,
+    ) -> Floats:  # (n_rows, width)
+        """Draw categories by their probabilities."""
         below = self.probabilities(block).cumsum(1)
         draw = rng.random_sample((len(block), 1)) * below[:, -1:]
         return self.encode((draw >= below).sum(1).astype(float))
@@ -141,42 +103,23 @@ class Calibration:
     power: float = 1.0
     weight: float = 0.0
 
-    def apply(self, probabilities: Floats, shares: Floats) -> Floats:
-        """Calibrate probabilities.
-
-        Parameters
-        ----------
-        probabilities : ndarray of shape (n_rows, n_levels)
-            Probabilities of the categories.
-        shares : ndarray of shape (n_levels,)
-            Shares of the categories.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_levels)
-        """
+    def apply(
+        self,
+        probabilities: Floats,  # (n_rows, n_levels)
+        shares: Floats,  # (n_levels,)
+    ) -> Floats:  # (n_rows, n_levels)
+        """Calibrate probabilities."""
         own = sharpened(probabilities, shares, self.power)
         found: Floats = (1 - self.weight) * own + self.weight * shares
         return found
 
 
-def sharpened(probabilities: Floats, shares: Floats, power: float) -> Floats:
-    """Raise the ratios of probabilities to the shares to a power.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_rows, n_levels)
-        Probabilities of the categories.
-    shares : ndarray of shape (n_levels,)
-        Shares of the categories.
-    power : float
-        Power, > 0: below 1, the result is nearer to the shares.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_levels)
-        Shares times the powers, of sum one.
-    """
+def sharpened(
+    probabilities: Floats,  # (n_rows, n_levels)
+    shares: Floats,  # (n_levels,)
+    power: float,
+) -> Floats:  # (n_rows, n_levels)
+    """Raise the ratios of probabilities to the shares to a power."""
     ratio = np.zeros(probabilities.shape)
     np.divide(probabilities, shares, out=ratio, where=shares > 0)
     # The largest ratio is 1, which no power makes zero.

@@ -5,25 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 
-def pixels(cells: np.ndarray, channels: int) -> np.ndarray:
-    """View a matrix as a picture.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (height, width * channels)
-        Pixels of each row in order, with the channels of a pixel next to each other.
-    channels : int
-        Channels per pixel.
-
-    Returns
-    -------
-    ndarray of shape (height, width, channels)
-
-    Raises
-    ------
-    ValueError
-        The number of columns is not a multiple of the number of channels.
-    """
+def pixels(
+    cells: np.ndarray,  # (height, width * channels)
+    channels: int,
+) -> np.ndarray:  # (height, width, channels)
+    """View a matrix as a picture."""
     if cells.shape[1] % channels:
         raise ValueError(
             f"X has {cells.shape[1]} columns, which are not pixels of "

@@ -10,23 +10,11 @@ from numpy.typing import ArrayLike
 from skmc.cells.containers import is_na
 
 
-def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct identifiers and their positions.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n_cells,)
-        Integers, strings, or other objects, which are converted to text.
-    name : str
-        Name of the labels in error messages.
-
-    Returns
-    -------
-    ids : ndarray of int64 or of fixed-width strings
-        Distinct identifiers in ascending order.
-    positions : int ndarray of shape (n_cells,)
-        Positions of the labels among the distinct identifiers.
-    """
+def identified(
+    labels: ArrayLike,  # (n_cells,)
+    name: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distinct identifiers and their positions."""
     mixed = isinstance(labels, (list, tuple))  # NumPy would make texts of numbers
     found = np.array(labels, object) if mixed else np.asarray(labels)
     if found.dtype.kind == "O":
@@ -76,22 +64,6 @@ def check_positions(
     """Validate integer positions inside a matrix of ``shape``.
 
     Without a shape there is no upper bound.
-
-    Parameters
-    ----------
-    rows : array-like of int
-        Zero-based positions.
-    cols : array-like of int
-        Zero-based positions.
-    shape : tuple of int
-        Shape of the matrix.
-    remedy : str, optional
-        What to do about positions outside, for the error.
-
-    Returns
-    -------
-    rows : int ndarray
-    cols : int ndarray
     """
     rows, cols = np.asarray(rows), np.asarray(cols)
     if rows.ndim != 1 or rows.shape != cols.shape:
@@ -109,23 +81,7 @@ def check_positions(
 def check_index(
     index: ArrayLike, size: float, name: str, remedy: str = LARGER
 ) -> np.ndarray:
-    """Validate positions below ``size``.
-
-    Parameters
-    ----------
-    index : array-like of int, shape (k,)
-        Zero-based positions.
-    size : int or inf
-        Number of rows or columns.
-    name : str
-        Name of the positions in error messages.
-    remedy : str, optional
-        What to do about positions outside, for the error.
-
-    Returns
-    -------
-    int ndarray of shape (k,)
-    """
+    """Validate positions below ``size``."""
     index = np.asarray(index)
     if index.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {index.shape}.")

@@ -12,23 +12,6 @@ def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
 
     ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha r``,
     and `ALS` adds the ``x^2`` of all cells.
-
-    Parameters
-    ----------
-    data : SparseObserved
-        Counts ``r``.
-    alpha : float > 0
-        Confidence in a count of 1.
-
-    Returns
-    -------
-    SparseObserved
-        Targets of the positive counts, with their weights.
-
-    Raises
-    ------
-    ValueError
-        A cell is negative.
     """
     if (data.values < 0).any():
         raise ValueError(

@@ -64,38 +64,15 @@ class Priors:
     @classmethod
     def of(
         cls,
-        rows: np.ndarray,
-        cols: np.ndarray,
-        values: np.ndarray,
+        rows: np.ndarray,  # (n_cells,)
+        cols: np.ndarray,  # (n_cells,)
+        values: np.ndarray,  # (n_cells,)
         shape: tuple[int, int],
-        weights: np.ndarray | None = None,
+        weights: np.ndarray | None = None,  # (n_cells,)
         *,
         one_unit: bool = False,
     ) -> Priors:
-        """Compute the statistics of observed cells.
-
-        Parameters
-        ----------
-        rows, cols : int ndarray of shape (n_cells,)
-            Positions of the observed cells.
-        values : ndarray of shape (n_cells,)
-            Values of the observed cells.
-        shape : tuple of int
-            Shape of the matrix.
-        weights : ndarray of shape (n_cells,), optional
-            Weight of each cell in the means, > 0.
-        one_unit : bool, default=False
-            Whether all cells have the same unit.
-
-        Returns
-        -------
-        Priors
-
-        Raises
-        ------
-        ValueError
-            There is no observed cell.
-        """
+        """Compute the statistics of observed cells."""
         if not len(values):
             raise ValueError("X has no observed cell; at least one is needed.")
         weighted = values if weights is None else weights * values
@@ -143,21 +120,7 @@ class Priors:
         one_unit: bool,
         ids: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Priors:
-        """Combine the statistics of rows and columns.
-
-        Parameters
-        ----------
-        rows, cols : dict of ndarray
-            "count", "mean", "low" and "high" of the observed cells.
-        one_unit : bool
-            Whether all cells have the same unit.
-        ids : tuple of ndarray, optional
-            Identifiers of rows and columns.
-
-        Returns
-        -------
-        Priors
-        """
+        """Combine the statistics of rows and columns."""
         n_rows, n_observed = len(rows["count"]), int(rows["count"].sum())
         mean = float(cols["count"] @ cols["mean"] / n_observed)
         means = [np.where(s["count"] > 0, s["mean"], mean) for s in (rows, cols)]
@@ -179,20 +142,15 @@ class Priors:
             ids=ids,
         )
 
-    def of_preferences(self, rows: np.ndarray, cols: np.ndarray) -> Priors:
+    def of_preferences(
+        self,
+        rows: np.ndarray,  # (n_cells,)
+        cols: np.ndarray,  # (n_cells,)
+    ) -> Priors:
         """Statistics of the matrix that is 1 at positive counts and 0 elsewhere.
 
         Its column means rank columns by the number of rows that have them. A column
         that no row has is 0; it is not empty. A column of equal counts is not constant.
-
-        Parameters
-        ----------
-        rows, cols : int ndarray of shape (n_cells,)
-            Positions of the positive counts.
-
-        Returns
-        -------
-        Priors
         """
         m, n = self.shape
         per_row = np.bincount(rows, minlength=m)
@@ -219,40 +177,24 @@ class Priors:
         varies: np.ndarray = np.isnan(self.constant)
         return varies
 
-    def informative(self, cells: np.ndarray) -> np.ndarray:
-        """Find the cells that say something about their row.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, NaN where a cell is missing.
-
-        Returns
-        -------
-        bool ndarray of shape (k, n_cols)
-        """
+    def informative(
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+    ) -> np.ndarray:  # (k, n_cols)
+        """Find the cells that say something about their row."""
         return cells > 0 if self.counts else ~np.isnan(cells)
 
     def fill(
-        self, cells: np.ndarray, completed: np.ndarray, *, of_fit: bool = False
-    ) -> np.ndarray:
+        self,
+        cells: np.ndarray,  # (k, n_cols)
+        completed: np.ndarray,  # (k, n_cols)
+        *,
+        of_fit: bool = False,
+    ) -> np.ndarray:  # (k, n_cols)
         """Fill empty rows with the column means, and empty columns with the row means.
 
         If the columns may have different units, empty columns are filled with zeros, as
         by scikit-learn's imputers.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (k, n_cols)
-            Rows, with NaN where a cell is missing.
-        completed : ndarray of shape (k, n_cols)
-            Completion of ``cells``, in which empty rows and columns are filled.
-        of_fit : bool, default=False
-            Whether ``cells`` is the fitted matrix, whose means are weighted.
-
-        Returns
-        -------
-        ndarray of shape (k, n_cols)
         """
         observed = self.informative(cells)
         empty_rows = ~observed.any(1) & (not self.informed_rows)

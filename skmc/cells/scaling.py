@@ -55,21 +55,6 @@ class Scaling:
         """Compute the scaling from the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
-
-        Parameters
-        ----------
-        data : Observed or SparseObserved
-            The observed cells.
-        how : {"columns", "global"} or None
-            Cells that share a mean and a deviation; None changes nothing.
-        centre : bool, default=True
-            False divides by the root mean square and subtracts nothing, for methods
-            that a mean disturbs less than its subtraction. A mean of more than 100
-            deviations is subtracted all the same.
-
-        Returns
-        -------
-        Scaling
         """
         values = data.values
         if how is None:
@@ -89,22 +74,7 @@ class Scaling:
         *,
         centre: bool = True,
     ) -> Scaling:
-        """Compute the scaling from means and deviations, by the rules of `of`.
-
-        Parameters
-        ----------
-        moments : callable
-            Maps False to mean, standard deviation and number of all observed cells,
-            (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
-        how : {"columns", "global"} or None
-            See `of`.
-        centre : bool, default=True
-            See `of`.
-
-        Returns
-        -------
-        Scaling
-        """
+        """Compute the scaling from means and deviations, by the rules of `of`."""
         if how is None:
             one = torch.ones(1, 1, dtype=torch.float64)
             return cls(torch.zeros_like(one), one)
@@ -120,17 +90,7 @@ class Scaling:
         return cls(shift, scale)
 
     def kept(self, later: Scaling) -> Scaling:
-        """Keep these units; columns that are new or were constant have later ones.
-
-        Parameters
-        ----------
-        later : Scaling
-            Units of more cells, of as many columns or of more.
-
-        Returns
-        -------
-        Scaling
-        """
+        """Keep these units; columns that are new or were constant have later ones."""
         n_cols = self.scale.shape[-1]
         has = torch.zeros_like(later.scale, dtype=torch.bool)
         has[..., :n_cols] = self.scale > 0
@@ -139,46 +99,22 @@ class Scaling:
         shift = torch.where(has, shift, later.shift)
         return Scaling(shift, torch.where(has, scale, later.scale))
 
-    def standardise(self, X: Tensor) -> Tensor:
-        """Standardize a whole matrix.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def standardise(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Standardize a whole matrix."""
         return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
 
-    def undo(self, X: Tensor) -> Tensor:
-        """Convert back to the units of the data.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A scaled completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def undo(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Convert back to the units of the data."""
         return X * self.scale + self.shift
 
     def to(self, *args: Any) -> Scaling:
-        """Move or cast both tensors.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Arguments of `torch.Tensor.to`.
-
-        Returns
-        -------
-        Scaling
-        """
+        """Move or cast both tensors."""
         return Scaling(self.shift.to(*args), self.scale.to(*args))
 
 

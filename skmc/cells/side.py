@@ -38,85 +38,43 @@ class Side:
         known: Any = self.root if self.matrix is None else self.matrix
         return int(known.shape[1])
 
-    def mean(self, B: Tensor, rows: Tensor | None = None) -> Tensor:
-        """``S B``, or some of its rows.
-
-        Parameters
-        ----------
-        B : Tensor of shape (p, k)
-            Map ``B``.
-        rows : int Tensor of shape (m,), optional
-            Rows of ``S``; all by default.
-
-        Returns
-        -------
-        Tensor of shape (m, k)
-        """
+    def mean(
+        self,
+        B: Tensor,  # (p, k)
+        rows: Tensor | None = None,  # (m,)
+    ) -> Tensor:  # (m, k)
+        """``S B``, or some of its rows."""
         matrix = self.matrix
         if isinstance(matrix, Tensor):
             return (matrix if rows is None else matrix[rows]) @ B
         whole = B if matrix is None else _times(matrix, B)
         return whole if rows is None else whole[rows]
 
-    def pull(self, W: Tensor) -> Tensor:
-        """The product ``S' W``.
-
-        Parameters
-        ----------
-        W : Tensor of shape (m, k)
-            Matrix with one row for each row of the data.
-
-        Returns
-        -------
-        Tensor of shape (p, k)
-        """
+    def pull(
+        self,
+        W: Tensor,  # (m, k)
+    ) -> Tensor:  # (p, k)
+        """The product ``S' W``."""
         return W if self.matrix is None else _times(_transposed(self.matrix), W)
 
-    def penalty(self, B: Tensor) -> Tensor:
-        """The product ``P B``.
-
-        Parameters
-        ----------
-        B : Tensor of shape (p, k)
-            Map ``B``.
-
-        Returns
-        -------
-        Tensor of shape (p, k)
-        """
+    def penalty(
+        self,
+        B: Tensor,  # (p, k)
+    ) -> Tensor:  # (p, k)
+        """The product ``P B``."""
         if self.root is None:
             return B
         return _times(self.root.T, _times(self.root, B)) + GRAPH_FLOOR * B
 
-    def noise(self, normal: Any) -> Tensor:
-        """Draw random numbers with covariance ``P`` in each column.
-
-        Parameters
-        ----------
-        normal : callable
-            ``normal(n)`` returns ``n`` rows of standard normal numbers.
-
-        Returns
-        -------
-        Tensor of shape (p, k)
-        """
+    def noise(self, normal: Any) -> Tensor:  # (p, k)
+        """Draw random numbers with covariance ``P`` in each column."""
         own: Tensor = normal(self.size)
         if self.root is None:
             return own
         return GRAPH_FLOOR**0.5 * own + _times(self.root.T, normal(self.root.shape[0]))
 
     def to(self, *args: Any) -> Side:
-        """Move or cast both matrices.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Arguments of `torch.Tensor.to`.
-
-        Returns
-        -------
-        Side
-        """
+        """Move or cast both matrices."""
         matrix, root = self.matrix, self.root
         return Side(
             None if matrix is None else matrix.to(*args),
@@ -134,20 +92,11 @@ def _transposed(matrix: Tensor | SparseObserved) -> Tensor | SparseObserved:
     return matrix.T if isinstance(matrix, SparseObserved) else matrix.mT
 
 
-def prior_mean(sides: Sequence[Side], links: Sequence[Tensor]) -> Tensor | float:
-    """The sum of ``S B`` over the linear priors of the rows.
-
-    Parameters
-    ----------
-    sides : sequence of Side
-        Linear priors of the rows.
-    links : sequence of Tensor of shape (p, k)
-        Map ``B`` of each prior.
-
-    Returns
-    -------
-    Tensor of shape (m, k), or 0.0 if there are none
-    """
+def prior_mean(
+    sides: Sequence[Side],
+    links: Sequence[Tensor],  # (p, k)
+) -> Tensor | float:  # (m, k)
+    """The sum of ``S B`` over the linear priors of the rows."""
     total: Tensor | float = 0.0
     for side, B in zip(sides, links, strict=True):
         total = total + side.mean(B)

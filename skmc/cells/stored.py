@@ -82,13 +82,7 @@ class StoredEntries:
         return len(self.columns) > 3
 
     def to_cells(self) -> Any:
-        """Refuse to make a dense array.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
+        """Refuse to make a dense array."""
         raise TypeError(
             f"{self!r} is not in memory. Only the method fit of "
             "FactorizationCompleter, BayesianFactorizationCompleter and MeanCompleter "

@@ -39,21 +39,11 @@ class Layout:
         return np.setdiff1d(places, np.concatenate([*of_categories, []]))
 
     def calibrated(
-        self, matrix: np.ndarray, calibrations: Sequence[Calibration] | None = None
-    ) -> np.ndarray:
-        """Replace the scores of categories by probabilities.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_cols)
-            Completed matrix.
-        calibrations : sequence of Calibration or None, default=None
-            Calibration of each category; None changes no probabilities.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-        """
+        self,
+        matrix: np.ndarray,  # (n_rows, n_cols)
+        calibrations: Sequence[Calibration] | None = None,
+    ) -> np.ndarray:  # (n_rows, n_cols)
+        """Replace the scores of categories by probabilities."""
         found = matrix.copy()
         for number, (columns, category) in enumerate(self.categories):
             proba = category.probabilities(matrix[:, columns])
@@ -86,26 +76,11 @@ class TableMatrix:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def to_cells(self) -> np.ndarray:
-        """Return the matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-        """
+    def to_cells(self) -> np.ndarray:  # (n_rows, n_cols)
+        """Return the matrix."""
         return self.cells
 
 
 def layout_of(X: object) -> Layout | None:
-    """Find what the cells of a container are in a table.
-
-    Parameters
-    ----------
-    X : container
-        Container of a matrix; `TableMatrix` and `Entries` may have a layout.
-
-    Returns
-    -------
-    Layout or None
-    """
+    """Find what the cells of a container are in a table."""
     return getattr(X, "layout", None) if hasattr(X, "to_cells") else None

@@ -13,15 +13,7 @@ from numpy.typing import ArrayLike
 
 
 def expect(condition: object, fault: str) -> None:
-    """Fail unless a condition holds.
-
-    Parameters
-    ----------
-    condition : object
-        Condition that must be true.
-    fault : str
-        Description of the fault otherwise.
-    """
+    """Fail unless a condition holds."""
     if not condition:
         raise AssertionError(fault)
 
@@ -33,30 +25,12 @@ def close(
     rtol: float = 1e-7,
     atol: float = 0.0,
 ) -> None:
-    """Fail unless numbers are equal up to rounding.
-
-    Parameters
-    ----------
-    actual, desired : array-like
-        Numbers to compare.
-    fault : str
-        Description of the fault otherwise.
-    rtol, atol : float
-        Tolerances, as in `numpy.testing.assert_allclose`.
-    """
+    """Fail unless numbers are equal up to rounding."""
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, err_msg=fault)
 
 
 def equal(actual: ArrayLike, desired: ArrayLike, fault: str) -> None:
-    """Fail unless arrays are equal.
-
-    Parameters
-    ----------
-    actual, desired : array-like
-        Arrays to compare.
-    fault : str
-        Description of the fault otherwise.
-    """
+    """Fail unless arrays are equal."""
     np.testing.assert_array_equal(actual, desired, err_msg=fault)
 
 
@@ -64,21 +38,7 @@ def equal(actual: ArrayLike, desired: ArrayLike, fault: str) -> None:
 def raises(
     kind: type[BaseException] | tuple[type[BaseException], ...], pattern: str, what: str
 ) -> Iterator[None]:
-    """Fail unless a block raises an error with a certain message.
-
-    Parameters
-    ----------
-    kind : type or tuple of type
-        Classes of the error.
-    pattern : str
-        Regular expression that is found in the message.
-    what : str
-        Description of the block.
-
-    Yields
-    ------
-    None
-    """
+    """Fail unless a block raises an error with a certain message."""
     try:
         yield
     except kind as error:
@@ -97,21 +57,7 @@ def raises(
 
 @contextmanager
 def warns(pattern: str, what: str) -> Iterator[list[str]]:
-    """Fail unless a block issues a warning with a certain message.
-
-    Parameters
-    ----------
-    pattern : str
-        Regular expression that is found in the message.
-    what : str
-        Description of the block.
-
-    Yields
-    ------
-    list of str
-        After the block, the messages that contain the pattern. Other warnings are
-        issued again.
-    """
+    """Fail unless a block issues a warning with a certain message."""
     found: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

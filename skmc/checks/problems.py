@@ -33,17 +33,6 @@ def quick(estimator: E, **params: Any) -> E:
     """Clone an estimator, and make it fast and reproducible.
 
     A device that the estimator names is kept.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator, which is not changed.
-    **params : dict
-        Further parameters. Those that the estimator lacks are ignored.
-
-    Returns
-    -------
-    estimator
     """
     own: E = clone(estimator)
     given = own.get_params(deep=False)
@@ -56,48 +45,19 @@ def quick(estimator: E, **params: Any) -> E:
 def low_rank(
     n_rows: int = 60, n_cols: int = 40, rank: int = 2, seed: int = 0
 ) -> np.ndarray:
-    """Draw a matrix of low rank.
-
-    Parameters
-    ----------
-    n_rows, n_cols : int
-        Shape of the matrix.
-    rank : int, default=2
-        Rank of the matrix.
-    seed : int, default=0
-        Seed of the matrix.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_cols)
-    """
+    """Draw a matrix of low rank."""
     rng = np.random.RandomState(seed)
     return rng.randn(n_rows, rank) @ rng.randn(rank, n_cols)
 
 
 def rank_two() -> tuple[np.ndarray, np.ndarray]:
-    """The problem of ``completer_tags.recovers``: 60 x 40 of rank 2, 30 % hidden.
-
-    Returns
-    -------
-    truth : ndarray of shape (60, 40)
-        True matrix.
-    hidden : bool ndarray of shape (60, 40)
-        Cells to hide.
-    """
+    """The problem of ``completer_tags.recovers``: 60 x 40 of rank 2, 30 % hidden."""
     truth = low_rank()
     return truth, patterns.random(truth, 0.3, random_state=1)
 
 
 def small_problem() -> tuple[np.ndarray, np.ma.MaskedArray]:
-    """A matrix in which every fifth cell is missing.
-
-    Returns
-    -------
-    truth : ndarray of shape (12, 6)
-    masked : masked array of shape (12, 6)
-        The matrix, with 1e9 under the mask.
-    """
+    """A matrix in which every fifth cell is missing."""
     truth = low_rank(12, 6) + 3
     hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
     return truth, np.ma.masked_array(np.where(hidden, 1e9, truth), hidden)
@@ -119,17 +79,7 @@ class Case:
         self._fitted: BaseCompleter | None = None
 
     def make(self, **params: Any) -> Any:
-        """Make a fast clone; see `quick`.
-
-        Parameters
-        ----------
-        **params : dict
-            Further parameters.
-
-        Returns
-        -------
-        BaseCompleter
-        """
+        """Make a fast clone; see `quick`."""
         return quick(self.estimator, **params)
 
     @property
@@ -141,17 +91,7 @@ class Case:
 
 
 def devices(estimator: Estimator | None = None) -> list[str]:
-    """Devices of this machine, and the one that an estimator names.
-
-    Parameters
-    ----------
-    estimator : estimator or None, default=None
-        Estimator with or without a parameter ``device``.
-
-    Returns
-    -------
-    list of str
-    """
+    """Devices of this machine, and the one that an estimator names."""
     found = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     named = str(getattr(estimator, "device", "auto"))
     return found if named in ("auto", *found) else [*found, named]

@@ -39,66 +39,24 @@ CHECKS: list[Check] = []
 
 
 def of_every(case: Case) -> bool:
-    """Apply a check to every completer.
-
-    Parameters
-    ----------
-    case : Case
-        Completer to check.
-
-    Returns
-    -------
-    bool
-    """
+    """Apply a check to every completer."""
     return True
 
 
 def of_iterative(case: Case) -> bool:
-    """Apply a check to completers that run a solver.
-
-    Parameters
-    ----------
-    case : Case
-        Completer to check.
-
-    Returns
-    -------
-    bool
-    """
+    """Apply a check to completers that run a solver."""
     return isinstance(case.estimator, IterativeCompleter)
 
 
 def having(name: str) -> Callable[[Case], bool]:
-    """Apply a check to completers with a certain parameter.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-
-    Returns
-    -------
-    callable
-    """
+    """Apply a check to completers with a certain parameter."""
     return lambda case: name in case.params
 
 
 def check(
     remedy: str, applies: Callable[[Case], bool] = of_every
 ) -> Callable[[Callable[[Case], None]], Callable[[Case], None]]:
-    """Add a function to the table; its docstring is the promise.
-
-    Parameters
-    ----------
-    remedy : str
-        Remedy if the property does not hold.
-    applies : callable, default=of_every
-        Function that returns whether the check applies to a completer.
-
-    Returns
-    -------
-    decorator
-    """
+    """Add a function to the table; its docstring is the promise."""
 
     def added(function: Callable[[Case], None]) -> Callable[[Case], None]:
         promise = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")

@@ -136,13 +136,7 @@ if not TYPE_CHECKING:
 
 
 def completer_classes() -> list[type]:
-    """Import all completers.
-
-    Returns
-    -------
-    list of type
-        The classes, sorted by name.
-    """
+    """Import all completers."""
     return [
         getattr(import_module(f"skmc.completers.{module}"), name)
         for name, (module, _) in COMPLETERS.items()
@@ -150,55 +144,18 @@ def completer_classes() -> list[type]:
 
 
 def methods() -> list[str]:
-    """List the classes that complete a matrix by themselves.
-
-    Returns
-    -------
-    list of str
-        Names of the completers, except those that work with another one.
-    """
+    """List the classes that complete a matrix by themselves."""
     return [name for name in COMPLETERS if name not in OUTER]
 
 
 def name_of(title: str) -> str:
-    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
-
-    Parameters
-    ----------
-    title : str
-        Name of the class.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from skmc.completers import name_of
-    >>> name_of("AIRCompleter"), name_of("PatchCNNCompleter")
-    ('air', 'patch-cnn')
-    """
+    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``."""
     stem = title.removesuffix("Completer")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
 
 
 def title_of(text: str) -> str:
-    """Find the name of a class by that of the method.
-
-    Parameters
-    ----------
-    text : str
-        Name of the method or class, for example "soft-impute" or "SoftImputeCompleter".
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        No method has this name; the message suggests a similar one.
-    """
+    """Find the name of a class by that of the method."""
     plain = {_plain(title): title for title in methods()}
     if _plain(text) not in plain:
         near = closest(text, methods())
@@ -233,28 +190,7 @@ FOREIGN = {
 
 
 def closest(name: str, known: list[str]) -> str | None:
-    """Find the known name that a wrong one is most similar to, or stands for.
-
-    Parameters
-    ----------
-    name : str
-        Wrong name.
-    known : list of str
-        Names of classes, methods or candidates.
-
-    Returns
-    -------
-    str or None
-        None if no name is similar.
-
-    Examples
-    --------
-    >>> from skmc.completers import closest
-    >>> closest("AirCompleter", ["SVDCompleter", "AIRCompleter"])
-    'AIRCompleter'
-    >>> closest("IterativeSVD", ["SVDCompleter", "AIRCompleter"])  # of fancyimpute
-    'SVDCompleter'
-    """
+    """Find the known name that a wrong one is most similar to, or stands for."""
     plain = {_plain(other): other for other in known}
     ours = {_plain(other): own for other, own in FOREIGN.items() if own in known}
     if _plain(name) in ours:

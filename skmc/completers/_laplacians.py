@@ -44,20 +44,11 @@ def laplacians(
     }
 
 
-def sparse_laplacian(edges: np.ndarray, weights: np.ndarray) -> sp.csr_array:
-    """Return ``diag(A 1) - A`` for ``A = S + S'``.
-
-    Parameters
-    ----------
-    edges : int ndarray of shape (k, 1 + n_neighbors)
-        Number of an item, followed by those of its neighbors.
-    weights : ndarray of shape (k, n_neighbors)
-        Weights ``S`` of the neighbors.
-
-    Returns
-    -------
-    csr_array of shape (k, k)
-    """
+def sparse_laplacian(
+    edges: np.ndarray,  # (k, 1 + n_neighbors)
+    weights: np.ndarray,  # (k, n_neighbors)
+) -> sp.csr_array:  # (k, k)
+    """Return ``diag(A 1) - A`` for ``A = S + S'``."""
     k, n_neighbors = weights.shape
     own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
     S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))

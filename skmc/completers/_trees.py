@@ -186,32 +186,16 @@ def single(cells: np.ndarray) -> np.ndarray:
 
 
 def most_correlated(
-    X: np.ndarray,
+    X: np.ndarray,  # (n_rows, n_cols)
     predicted: list[np.ndarray],
     inputs: list[np.ndarray],
-    weights: np.ndarray,
+    weights: np.ndarray,  # (n_rows,)
 ) -> list[np.ndarray]:
     """Choose at most 50 inputs of each model: the most correlated columns.
 
     The time of all models then grows with the number of columns, not with its square.
     Correlations are those of the rows in which both columns are observed, by weight,
     and ten rows without correlation.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_cols)
-        Standardized cells, NaN where missing.
-    predicted : list of ndarray
-        Columns that each model predicts. The largest of their correlations counts.
-    inputs : list of ndarray
-        Columns that each model may use, in ascending order.
-    weights : ndarray of shape (n_rows,)
-        Weights of the rows.
-
-    Returns
-    -------
-    list of ndarray
-        Columns that each model uses, in ascending order.
     """
     if max(map(len, inputs), default=0) <= MOST_INPUTS:
         return inputs

@@ -540,7 +540,11 @@ def _first_fill(data: Observed) -> Tensor:
     return fill_low_rank(data.values, data.mask, rank) if rank else data.values
 
 
-def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
+def fill_low_rank(
+    values: Tensor,  # (*batch, m, n)
+    mask: Tensor,  # (*batch, m, n)
+    rank: int,
+) -> Tensor:  # (*batch, m, n)
     r"""Fill missing cells by ``rank`` principal components in ten sweeps.
 
     A sweep replaces the missing cells by the projection of the matrix on its first
@@ -548,25 +552,6 @@ def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
     Husson 2016, regularized iterative PCA): ``s`` is its singular value, and ``noise``
     the mean of the other squared singular values. Missing cells start at zero. The cost
     of a sweep is that of a Gram matrix of the shorter side.
-
-    Parameters
-    ----------
-    values : Tensor of shape (\*batch, m, n)
-        The observed values, centered; zero where ``mask`` is False.
-    mask : bool Tensor of shape (\*batch, m, n)
-        True where a cell is observed.
-    rank : int
-        Number of components, less than ``min(m, n)``.
-
-    Returns
-    -------
-    Tensor of shape (\*batch, m, n)
-        Observed values, with the fill elsewhere.
-
-    References
-    ----------
-    Josse, Husson. missMDA: a package for handling missing values in multivariate data
-    analysis. J. Statistical Software 70 (2016).
     """
     if values.shape[-2] < values.shape[-1]:
         return fill_low_rank(values.mT, mask.mT, rank).mT

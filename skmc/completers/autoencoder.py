@@ -261,17 +261,7 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
 
 
 def nested(shells: Sequence[Autoencoder]) -> Autoencoder:
-    """Nest autoencoders: all encoders, then the decoders in reverse order.
-
-    Parameters
-    ----------
-    shells : sequence of Autoencoder
-        Autoencoders, from the outermost to the innermost.
-
-    Returns
-    -------
-    Autoencoder
-    """
+    """Nest autoencoders: all encoders, then the decoders in reverse order."""
     order = [(shell, 0) for shell in shells] + [(s, 1) for s in reversed(shells)]
     return Autoencoder(
         [shell.weights[i] for shell, i in order],

@@ -131,20 +131,11 @@ class BiharmonicCompleter(BaseCompleter):
         return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
 
 
-def inpainted(picture: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Fill the channels of a picture, all at once if they have the same holes.
-
-    Parameters
-    ----------
-    picture : float ndarray of shape (height, width, channels)
-        Observed values; others do not matter.
-    missing : bool ndarray, same shape
-        Mask of the missing values; each channel has an observed one.
-
-    Returns
-    -------
-    ndarray of shape (height, width, channels)
-    """
+def inpainted(
+    picture: np.ndarray,  # (height, width, channels)
+    missing: np.ndarray,
+) -> np.ndarray:  # (height, width, channels)
+    """Fill the channels of a picture, all at once if they have the same holes."""
     if (missing == missing[:, :, :1]).all():
         return _inpainted(picture, missing[:, :, 0])
     parts = np.split(picture, picture.shape[2], axis=2)
@@ -252,19 +243,11 @@ class InverseSquare:
             options={"SymmetricMode": True},
         )
 
-    def __call__(self, b: np.ndarray) -> np.ndarray:
-        """Solve approximately.
-
-        Parameters
-        ----------
-        b : ndarray of shape (n, k)
-            Right sides.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Approximate solutions.
-        """
+    def __call__(
+        self,
+        b: np.ndarray,  # (n, k)
+    ) -> np.ndarray:  # (n, k)
+        """Solve approximately."""
         half = self._cycle(b.astype(self._dtype, copy=False), 0, STEPS, ())
         return self._cycle(half, 0, (), STEPS[::-1]).astype(float, copy=False)
 

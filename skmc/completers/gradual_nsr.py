@@ -247,35 +247,20 @@ class Theta:
     widths: tuple[int, ...]
 
     @classmethod
-    def of(cls, weights: Layers, biases: Layers) -> Theta:
-        """Join weights and biases.
-
-        Parameters
-        ----------
-        weights : sequence of Tensor of shape (width, next width)
-            Weights of the layers.
-        biases : sequence of Tensor of shape (1, next width)
-            Biases of the layers.
-
-        Returns
-        -------
-        Theta
-        """
+    def of(
+        cls,
+        weights: Layers,  # (width, next width)
+        biases: Layers,  # (1, next width)
+    ) -> Theta:
+        """Join weights and biases."""
         widths = (len(weights[0]), *(W.shape[1] for W in weights))
         return cls(torch.cat([p.flatten() for p in (*weights, *biases)]), widths)
 
-    def moved(self, vector: Tensor) -> Theta:
-        """Replace all parameters.
-
-        Parameters
-        ----------
-        vector : Tensor of shape (n_parameters,)
-            Other parameters of the same network.
-
-        Returns
-        -------
-        Theta
-        """
+    def moved(
+        self,
+        vector: Tensor,  # (n_parameters,)
+    ) -> Theta:
+        """Replace all parameters."""
         return Theta(vector, self.widths)
 
     @property
@@ -294,18 +279,11 @@ class Theta:
         own = self.vector[None, -sum(self.widths[1:]) :]
         return own.split(list(self.widths[1:]), 1)
 
-    def layers(self, all_weights: Tensor) -> Layers:
-        """Divide a row of weights into those of each layer.
-
-        Parameters
-        ----------
-        all_weights : Tensor of shape (1, n_weights)
-            Numbers in the order of `all_weights`.
-
-        Returns
-        -------
-        sequence of Tensor
-        """
+    def layers(
+        self,
+        all_weights: Tensor,  # (1, n_weights)
+    ) -> Layers:
+        """Divide a row of weights into those of each layer."""
         shapes = list(pairwise(self.widths))
         parts = all_weights[0].split([m * n for m, n in shapes])
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
@@ -355,17 +333,7 @@ class Slacks:
     penalty: float  # alpha |h|_1 + beta |V|_*
 
     def pairs(self, forward: Forward) -> list[tuple[Tensor, Tensor]]:
-        """All ``(z, h)``, then all ``(W, V)``.
-
-        Parameters
-        ----------
-        forward : Forward
-            Forward pass.
-
-        Returns
-        -------
-        list of (Tensor, Tensor)
-        """
+        """All ``(z, h)``, then all ``(W, V)``."""
         return [
             *zip(forward.hidden, self.h, strict=True),
             *zip(forward.theta.weights, forward.theta.layers(self.V), strict=True),
@@ -440,20 +408,11 @@ class NonsmoothState(State):
         return self.found.forward.theta
 
 
-def inner(a: Tensor, b: Tensor) -> float:
-    """Inner product ``<a, b>`` of vectors.
-
-    Parameters
-    ----------
-    a : Tensor of shape (k,)
-        First vector.
-    b : Tensor of shape (k,)
-        Second vector.
-
-    Returns
-    -------
-    float
-    """
+def inner(
+    a: Tensor,  # (k,)
+    b: Tensor,  # (k,)
+) -> float:
+    """Inner product ``<a, b>`` of vectors."""
     return float(torch.linalg.vecdot(a, b))
 
 
@@ -535,19 +494,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
     omega: float | None = None
 
     def forward(self, data: Observed, theta: Theta) -> Forward:
-        """Run the network on the zero-filled rows.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        theta : Theta
-            Parameters of the network.
-
-        Returns
-        -------
-        Forward
-        """
+        """Run the network on the zero-filled rows."""
         weights, biases = theta.weights, theta.biases
         hidden = hidden_layers(weights, biases, data.values)
         last = [data.values, *hidden][-1]
@@ -558,19 +505,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         return Forward(theta, hidden, output, error, float(loss))
 
     def blocks(self, forward: Forward, mu: float) -> Slacks:
-        """The minimizers ``h`` and ``V`` of Q.
-
-        Parameters
-        ----------
-        forward : Forward
-            Forward pass.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        Slacks
-        """
+        """The minimizers ``h`` and ``V`` of Q."""
         h = [self.activity.prox(z, mu) for z in forward.hidden]
         pairs = [self.rank.prox_and_value(W, mu) for W in forward.theta.weights]
         penalty = sum(self.activity(part) for part in h)
@@ -579,21 +514,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         return Slacks(h, V, float(penalty))
 
     def smooth(self, forward: Forward, blocks: Slacks, mu: float) -> float:
-        """The smooth part of Q.
-
-        Parameters
-        ----------
-        forward : Forward
-            Forward pass.
-        blocks : Slacks
-            Slack variables.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        float
-        """
+        """The smooth part of Q."""
         slack = (forward.theta.all_weights - blocks.V).square().sum()
         for z, h in zip(forward.hidden, blocks.h, strict=True):
             slack = slack + (z - h).square().sum()
@@ -602,23 +523,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
     def gradient(
         self, data: Observed, forward: Forward, blocks: Slacks, mu: float
     ) -> Tensor:
-        """Gradient of the smooth part.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        forward : Forward
-            Forward pass.
-        blocks : Slacks
-            Slack variables.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        Tensor of shape (n_parameters,)
-        """
+        """Gradient of the smooth part."""
         theta = forward.theta
         inputs, W = [data.values, *forward.hidden], theta.weights
         back = 2 * forward.error
@@ -755,19 +660,6 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         variables with the variables that they replace, and do not show that anything is
         learned. Without penalties they are zero at the start. So we add a third, ``|G|
         |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : NonsmoothState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         pairs = current.blocks.pairs(current.found.forward)
         gaps = [relative_norm(a - b, a).square() for a, b in pairs]

@@ -235,21 +235,7 @@ class InexactALM(DecomposingSolver[Observed, InexactALMState]):
     def residual(
         self, data: Observed, previous: InexactALMState, current: InexactALMState
     ) -> Tensor:
-        """``|D - X - E| / |D|``, or infinity while the drift is above its tolerance.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : InexactALMState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+        """``|D - X - E| / |D|``, or infinity while the drift is above its tolerance."""
         scale = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
         infeasible = (data.misfit(current.X) / scale).sqrt()
         return torch.where(current.drift > self.drift_tol, torch.inf, infeasible)

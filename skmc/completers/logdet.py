@@ -618,21 +618,7 @@ class LogDet(Solver):
     def residual(
         self, data: SparseObserved, previous: LogDetState, current: LogDetState
     ) -> Tensor:
-        """Zero if the singular values have a gap or the iterates have settled, else 1.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : State
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        """Zero if there is a gap or the iterates have settled, else 1."""
         waits = current.has_gap or current.has_settled
         return current.objective.new_tensor(0.0 if waits else 1.0)
 
@@ -850,19 +836,6 @@ class VariableProjection(Solver):
         """Change of the cells by the last step, relative to their norm.
 
         It is zero where 13 digits of the cells fit, or after two steps without gain.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : State
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         energy = current.cells.energy.clamp_min(torch.finfo(torch.float64).tiny)
         fitted = 2 * current.objective <= ROUNDING**2 * energy

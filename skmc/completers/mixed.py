@@ -629,19 +629,7 @@ def _written(source: Source, matrix: np.ndarray) -> Any:
 
 
 def for_matrix(completer: Any, table: Table) -> Any:
-    """Clone a completer for the matrix of a table, which is standardized.
-
-    Parameters
-    ----------
-    completer : completer
-        Completer, whose ``scaling="auto"`` becomes None unless there are only numbers.
-    table : Table
-        Description of the table.
-
-    Returns
-    -------
-    completer
-    """
+    """Clone a completer for the matrix of a table, which is standardized."""
     own = clone(completer)
     if not table.only_numbers and own.get_params().get("scaling") == "auto":
         own.set_params(scaling=None)

@@ -337,18 +337,8 @@ class NCARL(Solver[Observed, NCARLState]):
         Z = rest.interpolate(Q) if self.lambda_noise is None else rest.approximate(Q)
         return self._reweigh(data, problem, state.means + Z)
 
-    def quadratic_form(self, state: NCARLState) -> Tensor:
-        """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given.
-
-        Parameters
-        ----------
-        state : State
-            Current state.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n, n)
-        """
+    def quadratic_form(self, state: NCARLState) -> Tensor:  # (*batch, n, n)
+        """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given."""
         Q = self.alpha * state.laplacian
         Q += state.D if self.lambda_noise is None else self.lambda_noise * state.D
         diagonal = torch.diagonal(Q, dim1=-2, dim2=-1)
@@ -390,19 +380,6 @@ class NCARL(Solver[Observed, NCARLState]):
         far the previous iterate was from a fixed point. The paper's measure, ``|dX|_F /
         (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a picture of
         240 x 240 with values in [0, 1].
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : NCARLState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         moved = current.X - previous.X
         return relative_norm(moved.double(), current.X.double())
@@ -411,20 +388,13 @@ class NCARL(Solver[Observed, NCARLState]):
         return {"X": state.X, "laplacian": state.laplacian}
 
 
-def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
+def nuclear_weight(
+    gram: Tensor,  # (*batch, n, n)
+) -> tuple[Tensor, Tensor]:
     r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X (\*batch, n, n)``.
 
     Directions whose singular value is at most 1e-5 of the sum of all get weight zero
     instead of a large weight, as in the paper.
-
-    Parameters
-    ----------
-    gram : Tensor of shape (\*batch, n, n)
-        Gram matrix ``X'X``.
-
-    Returns
-    -------
-    tuple of Tensor
     """
     energy, basis = torch.linalg.eigh(gram)
     values = energy.clamp_min(0).sqrt()
@@ -434,7 +404,10 @@ def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
     return (basis * weight[..., None, :]) @ basis.mT, nuclear
 
 
-def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
+def adaptive_laplacian(
+    gram: Tensor,  # (*batch, n, n)
+    n_neighbors: int,
+) -> Tensor:  # (*batch, n, n)
     r"""Laplacian of the adaptive k-nearest-neighbor graph of columns.
 
     ``d_ij = |x_i - x_j|^2`` from ``gram = X'X (\*batch, n, n)``, ``d_i(l)`` its l-th
@@ -444,17 +417,6 @@ def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
 
     and the adjacency is ``(S + S') / 2``. A column's weights, its own included, sum to
     1 but for the 1e-6; ``k`` is at most n - 1.
-
-    Parameters
-    ----------
-    gram : Tensor of shape (\*batch, n, n)
-        Gram matrix ``X'X``.
-    n_neighbors : int
-        Number of neighbors of each column.
-
-    Returns
-    -------
-    Tensor of shape (\*batch, n, n)
     """
     k = min(n_neighbors, gram.shape[-1] - 1)
     if k == 0:
@@ -498,17 +460,7 @@ class Problem:
 
     @classmethod
     def of(cls, data: Observed) -> Problem:
-        """Make it from the observed cells.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        Problem
-        """
+        """Make it from the observed cells."""
         transposed = data.shape[0] < data.shape[1]
         values, mask = data.values.double(), data.mask
         if transposed:
@@ -519,25 +471,13 @@ class Problem:
 
     @classmethod
     def with_systems(
-        cls, values: Tensor, mask: Tensor, unit: Tensor, transposed: bool
+        cls,
+        values: Tensor,  # (*batch, m, n)
+        mask: Tensor,  # (*batch, m, n)
+        unit: Tensor,  # (*batch, 1, 1)
+        transposed: bool,
     ) -> Problem:
-        """Make it from tall matrices and their masks.
-
-        Parameters
-        ----------
-        values : Tensor of shape (\\*batch, m, n)
-            Values divided by the largest one, zero where hidden.
-        mask : bool Tensor of shape (\\*batch, m, n)
-            True where observed.
-        unit : Tensor of shape (\\*batch, 1, 1)
-            Largest absolute value.
-        transposed : bool
-            Whether the matrices were transposed.
-
-        Returns
-        -------
-        Problem
-        """
+        """Make it from tall matrices and their masks."""
         few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
         return cls(
             values=values,
@@ -549,48 +489,24 @@ class Problem:
         )
 
     def select(self, members: Tensor) -> Problem:
-        """Keep some members of the single batch axis.
-
-        Parameters
-        ----------
-        members : bool or int Tensor
-            Mask or positions of the members to keep.
-
-        Returns
-        -------
-        Problem
-        """
+        """Keep some members of the single batch axis."""
         mask = self.seen[members].bool()
         return self.with_systems(
             self.values[members], mask, self.unit[members], self.transposed
         )
 
-    def less(self, means: Tensor) -> Problem:
-        """Subtract numbers from the observed cells.
-
-        Parameters
-        ----------
-        means : Tensor of shape (\\*batch, 1, n), (\\*batch, m, 1) or ()
-            Numbers to subtract.
-
-        Returns
-        -------
-        Problem
-        """
+    def less(
+        self,
+        means: Tensor,  # (*batch, 1, n)
+    ) -> Problem:
+        """Subtract numbers from the observed cells."""
         return replace(self, values=self.values - means * self.seen)
 
-    def interpolate(self, Q: Tensor) -> Tensor:
-        """``argmin x Q x'`` of each row with ``x = m`` on its observed cells.
-
-        Parameters
-        ----------
-        Q : Tensor of shape (\\*batch, n, n)
-            Positive definite matrix.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, n)
-        """
+    def interpolate(
+        self,
+        Q: Tensor,  # (*batch, n, n)
+    ) -> Tensor:  # (*batch, m, n)
+        """``argmin x Q x'`` of each row with ``x = m`` on its observed cells."""
         Z = self.values
         if self.hidden.blocks:
             Z = Z - self.hidden.solve(Q, Z @ Q)
@@ -599,18 +515,11 @@ class Problem:
             Z = self._merge(Z, self.observed.solve(H, self.values) @ H)
         return Z
 
-    def approximate(self, Q: Tensor) -> Tensor:
-        """``argmin |(x - m) p|^2 + x Q x'`` of each row.
-
-        Parameters
-        ----------
-        Q : Tensor of shape (\\*batch, n, n)
-            Positive definite matrix.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, n)
-        """
+    def approximate(
+        self,
+        Q: Tensor,  # (*batch, n, n)
+    ) -> Tensor:  # (*batch, m, n)
+        """``argmin |(x - m) p|^2 + x Q x'`` of each row."""
         eye = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
         G = _inverse(eye + Q)
         Y = self.values @ G

@@ -536,19 +536,6 @@ class PatchTraining(Solver[Observed, PatchState]):
 
         It stays above any usual ``tol`` as long as mini-batches differ. So training
         ends at its horizon or by a stop rule.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : PatchState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         parameters = list(current.network.parameters())
         grads = [p.grad for p in parameters if p.grad is not None]
@@ -559,15 +546,6 @@ class PatchTraining(Solver[Observed, PatchState]):
         """Hidden cells as filled now, and the last predictions of observed cells.
 
         All are zero before the first step.
-
-        Parameters
-        ----------
-        state : State
-            Current state.
-
-        Returns
-        -------
-        dict
         """
         filled = state.seen  # zero before the first step
         if state.iteration:
@@ -587,34 +565,17 @@ def _set_grads(parameters: Sequence[Tensor], grads: Sequence[Tensor]) -> None:
 
 def dropped_share(
     rounds: Patches,
-    order: Tensor,
+    order: Tensor,  # (n_rows, n_cols)
     cells: tuple[Tensor, ...],
     holes: tuple[Tensor, ...],
     generator: torch.Generator,
-) -> Tensor:
+) -> Tensor:  # ()
     r"""Share of patches to mask so that training shows as many cells as filling does.
 
     The share is :math:`\sum (p - q) / \sum (p - p q)` over the cells of a patch, but at
     least zero. Here each cell around an observed cell is known with probability
     :math:`p`, and around a hidden one, when it is filled, with :math:`q`. Probabilities
     are estimated from a sample of cells.
-
-    Parameters
-    ----------
-    rounds : Patches
-        Patches of ``order``.
-    order : int64 Tensor of shape (n_rows, n_cols)
-        Round in which each cell is filled.
-    cells : tuple of Tensor
-        Rows and columns of the observed cells.
-    holes : tuple of Tensor
-        Rows and columns of the hidden cells.
-    generator : Generator
-        Source of the random sample.
-
-    Returns
-    -------
-    Tensor of shape ()
     """
 
     def drawn(positions: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

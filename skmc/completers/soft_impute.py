@@ -300,44 +300,24 @@ class Effects:
 
     @classmethod
     def zero(cls, data: SparseObserved) -> Effects:
-        """Effects that are all zero.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-
-        Returns
-        -------
-        Effects
-        """
+        """Effects that are all zero."""
         return cls(*(data.values.new_zeros(size) for size in data.shape))
 
-    def at(self, data: SparseObserved) -> Tensor:
-        """Values at the observed cells, ``(n_cells,)``.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def at(self, data: SparseObserved) -> Tensor:  # (n_cells,)
+        """Values at the observed cells, ``(n_cells,)``."""
         return self.a[data.rows] + self.b[data.cols]
 
     def low_rank(self) -> LowRank:
-        """The matrix as a product.
-
-        Returns
-        -------
-        LowRank
-        """
+        """The matrix as a product."""
         left = torch.stack([self.a, torch.ones_like(self.a)], 1)
         return LowRank(left, torch.stack([torch.ones_like(self.b), self.b], 1))
 
-    def fitted(self, data: SparseObserved, values: Tensor, sides: Sides) -> Effects:
+    def fitted(
+        self,
+        data: SparseObserved,
+        values: Tensor,  # (n_cells,)
+        sides: Sides,
+    ) -> Effects:
         r"""The least-squares effects of some values at the observed cells.
 
         .. math::
@@ -346,20 +326,6 @@ class Effects:
 
         Effects of one side are weighted means. For both sides, ``a`` is eliminated, and
         conjugate gradients, which start from these effects, solve for ``b``.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells, with their weights.
-        values : Tensor of shape (n_cells,)
-            A value for each cell.
-        sides : {"both", "rows", "columns"}
-            The side whose effects are fitted; those of the other side are zero.
-
-        Returns
-        -------
-        Effects
-            Rows and columns without a cell have the effect zero.
         """
         n_row, n_col = (
             torch.where(side.counts > 0, side.counts, 1) for side in (data, data.T)
@@ -551,19 +517,6 @@ class SoftImpute(Solver):
         sums are zero because the effects are those of least squares, and ``<Z, M>`` is
         ``<Z, M - a 1' - 1 b'>``. If ``max_rank`` is reached, the problem is not convex,
         and the measure is the relative change in the last step, ``|L - Y| / |L|``.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : State
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
             low = current.spectrum.low_rank()
@@ -597,12 +550,7 @@ class SoftImpute(Solver):
 
 
 def initial_momentum() -> Momentum:
-    """Initial momentum, of shape () and always on the CPU.
-
-    Returns
-    -------
-    Momentum
-    """
+    """Initial momentum, of shape () and always on the CPU."""
     return Momentum(torch.ones((), dtype=torch.float64))
 
 
@@ -611,17 +559,6 @@ def lambda_max(data: SparseObserved, sides: Sides | None = None) -> float:
 
     With effects, ``M`` is replaced by its part without them, and the solution is the
     effects.
-
-    Parameters
-    ----------
-    data : SparseObserved
-        The observed cells.
-    sides : {"both", "rows", "columns"} or None, default=None
-        The sides that have effects.
-
-    Returns
-    -------
-    float
     """
     R = data.values
     if sides is not None:

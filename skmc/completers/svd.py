@@ -335,21 +335,7 @@ class ChunkedSVD(Solver):
     def residual(
         self, data: ChunkedRows, previous: State, current: ChunkedSVDState
     ) -> Tensor:
-        """``|dF/dV| |V| / |P(M)|^2``.
-
-        Parameters
-        ----------
-        data : ChunkedRows
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : ChunkedSVDState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        """``|dF/dV| |V| / |P(M)|^2``."""
         W = torch.cat([current.V, current.means], 1)
         grad = (current.gram @ W[..., None])[..., 0] - current.right
         return grad.norm() * W.norm() / data.energy.clamp_min(1e-300)

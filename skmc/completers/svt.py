@@ -250,19 +250,6 @@ class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
         """``|P(X - M)|`` relative to that of the mean, ``|P(mean - M)|``.
 
         The other optimality conditions hold in every step.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : SVTState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         mean = data.values.sum((-2, -1)) / data.n_observed
         scale = data.energy - data.n_observed * mean.square()

@@ -281,53 +281,22 @@ class TruncatedNorm(DecomposingSolver):
         return moved | (state.n_inner + 1 >= self.inner_iter)
 
 
-def tail(s: Tensor, rank: int) -> Tensor:
-    """Sum of all singular values except the ``rank`` largest.
-
-    Parameters
-    ----------
-    s : Tensor of shape (\\*batch, k)
-        Singular values, descending.
-    rank : int
-        Number of singular values to leave out.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
+def tail(
+    s: Tensor,  # (*batch, k)
+    rank: int,
+) -> Tensor:  # (*batch,)
+    """Sum of all singular values except the ``rank`` largest."""
     return s[..., rank:].sum(-1)
 
 
-def truncation(low: SVD, rank: int) -> Tensor:
-    """``A'B`` of the first ``rank`` pairs of singular vectors.
-
-    Parameters
-    ----------
-    low : SVD
-        A decomposition. Zero singular values have no singular vectors here.
-    rank : int
-        Largest number of pairs.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n_rows, n_cols)
-    """
+def truncation(low: SVD, rank: int) -> Tensor:  # (*batch, n_rows, n_cols)
+    """``A'B`` of the first ``rank`` pairs of singular vectors."""
     first = low.first(rank)
     return (first.U * (first.s > 0)[..., None, :]) @ first.V.mT
 
 
 def cleaned(found: SVD) -> SVD:
-    """Replace singular values within the rounding error by zeros.
-
-    Parameters
-    ----------
-    found : SVD
-        A decomposition.
-
-    Returns
-    -------
-    SVD
-    """
+    """Replace singular values within the rounding error by zeros."""
     s = found.s
     size = max(found.U.shape[-2], found.V.shape[-2])
     noise = size * torch.finfo(s.dtype).eps * s[..., :1]
@@ -472,19 +441,6 @@ class TruncatedADMM(TruncatedNorm):
         over ``S``. Here ``S`` is the subgradient of ``|L|_*`` from the last step and
         ``A, B`` are those of ``L`` itself. Where the residual is zero, both the inner
         and the outer problem are solved.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : ADMMState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         means, rest = data.centre(self._unshrunk(data, previous))
         low = current.low.dense()
@@ -597,24 +553,14 @@ class TruncatedAPGL(TruncatedNorm):
             momentum=state.momentum.next.restart(ended),
         )
 
-    def grad(self, data: Observed, X: Tensor, T: Tensor, weight: Tensor) -> Tensor:
-        """Derivative of ``-tr(A X B') + w/2 |P(X - M)|_F^2``, with ``T = A'B``.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-        T : Tensor of shape (\\*batch, n_rows, n_cols)
-            Matrix ``A'B`` of the inner problem.
-        weight : Tensor of shape (\\*batch,)
-            Weight of the data fit for these data.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def grad(
+        self,
+        data: Observed,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+        T: Tensor,  # (*batch, n_rows, n_cols)
+        weight: Tensor,  # (*batch,)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Derivative of ``-tr(A X B') + w/2 |P(X - M)|_F^2``, with ``T = A'B``."""
         return weight[..., None, None] * data.weighted(data.residual(X)) - T
 
     def _unshrunk(self, data: Observed, state: APGLState) -> Tensor:
@@ -629,19 +575,6 @@ class TruncatedAPGL(TruncatedNorm):
 
         ``S`` is the subgradient of ``|X|_*`` from the last step, and ``A, B`` are those
         of ``X`` itself.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : APGLState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         weight = (current.weight * data.largest_weight)[..., None, None]
         S = weight * (self._unshrunk(data, previous) - current.X)
@@ -735,18 +668,8 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
             X=X, objective=tail(full.s, self.rank), full=full, length=length
         )
 
-    def weights(self, data: Observed) -> Tensor:
-        """Row weights ``w`` with a mean of one, shape (\\*batch, n_rows, 1).
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, 1)
-        """
+    def weights(self, data: Observed) -> Tensor:  # (*batch, n_rows, 1)
+        """Row weights ``w`` with a mean of one, shape (\\*batch, n_rows, 1)."""
         weights = 2 - data.indicator.mean(-1, keepdim=True)
         return weights / weights.mean(-2, keepdim=True)
 
@@ -759,19 +682,6 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
         of all further steps sum to ``growth / (growth - 1)`` times the next one. So
         this bounds the distance to the end of the schedule, which need not be a
         stationary point.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : WeightedState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         most = self.weights(data).amax((-2, -1)) * (min(data.shape) - self.rank) ** 0.5
         reach = most * current.length * self.growth / (self.growth - 1)

@@ -8,16 +8,11 @@ from numbers import Integral, Real
 from torch import Tensor
 
 
-def check_matrix(A: Tensor, name: str) -> None:
-    """Raise an error unless a matrix is real, finite and not empty.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, n)
-        Matrices.
-    name : str
-        Name of the matrix in error messages.
-    """
+def check_matrix(
+    A: Tensor,  # (*batch, m, n)
+    name: str,
+) -> None:
+    """Raise an error unless a matrix is real, finite and not empty."""
     if not isinstance(A, Tensor):
         raise TypeError(f"{name} is a {type(A).__name__}; make it a torch.Tensor.")
     if not A.is_floating_point():
@@ -40,17 +35,7 @@ def check_matrix(A: Tensor, name: str) -> None:
 
 
 def check_count(value: int, name: str, least: int) -> None:
-    """Raise an error unless a value is an integer of at least ``least``.
-
-    Parameters
-    ----------
-    value : int
-        Value to check.
-    name : str
-        Name of the value in error messages.
-    least : int
-        Smallest allowed value.
-    """
+    """Raise an error unless a value is an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(
             f"{name}={value!r}: it must be an integer of at least {least}."
@@ -58,14 +43,6 @@ def check_count(value: int, name: str, least: int) -> None:
 
 
 def check_number(value: float, name: str) -> None:
-    """Raise an error unless a value is a finite non-negative number.
-
-    Parameters
-    ----------
-    value : float
-        Value to check.
-    name : str
-        Name of the value in error messages.
-    """
+    """Raise an error unless a value is a finite non-negative number."""
     if not isinstance(value, Real) or not 0 <= value < math.inf:
         raise ValueError(f"{name}={value!r}: it must be a finite number, at least 0.")

@@ -10,77 +10,37 @@ from torch import Tensor
 from skmc.inverses.stiefel import Skew
 
 
-def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
-    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``.
-
-    Parameters
-    ----------
-    M : Tensor of shape (\*batch, m, n)
-        Matrix to decompose.
-    U : Tensor of shape (\*batch, m, r)
-        Left vectors.
-    V : Tensor of shape (\*batch, n, r)
-        Right vectors.
-
-    Returns
-    -------
-    Tensor of shape (\*batch,)
-    """
+def objective(
+    M: Tensor,  # (*batch, m, n)
+    U: Tensor,  # (*batch, m, r)
+    V: Tensor,  # (*batch, n, r)
+) -> Tensor:  # (*batch,)
+    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``."""
     product = U.mT @ M @ V
     return offdiag(product).square().sum((-2, -1)) / 2 - _trace(product)
 
 
-def offdiag(A: Tensor) -> Tensor:
-    """A square matrix with zeros on its diagonal.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, r, r)
-        The matrix.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, r, r)
-    """
+def offdiag(
+    A: Tensor,  # (*batch, r, r)
+) -> Tensor:  # (*batch, r, r)
+    """A square matrix with zeros on its diagonal."""
     return A - torch.diag_embed(A.diagonal(dim1=-2, dim2=-1))
 
 
 def random_orthonormal(
     shape: tuple[int, ...], like: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """Draw uniformly from the Stiefel manifold, with dtype and device of ``like``.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the result, ``(\\*batch, m, r)``.
-    like : Tensor
-        Tensor that determines dtype and device.
-    generator : Generator
-        Source of random numbers.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, r)
-    """
+    """Draw uniformly from the Stiefel manifold, with dtype and device of ``like``."""
     draws = torch.randn(shape, generator=generator, dtype=torch.float64)
     Q, R = torch.linalg.qr(draws)
     Q = Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
     return Q.to(like)
 
 
-def scaled(M: Tensor) -> Tensor:
-    """Scale singular values to a root mean square of 1, which removes the unit.
-
-    Parameters
-    ----------
-    M : Tensor of shape (\\*batch, m, n)
-        The matrix.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, n)
-    """
+def scaled(
+    M: Tensor,  # (*batch, m, n)
+) -> Tensor:  # (*batch, m, n)
+    """Scale singular values to a root mean square of 1, which removes the unit."""
     unit = M.detach().abs().amax((-2, -1), keepdim=True)
     M = M / torch.where(unit > 0, unit, 1)
     size = torch.linalg.vector_norm(M, dim=(-2, -1), keepdim=True)
@@ -88,25 +48,12 @@ def scaled(M: Tensor) -> Tensor:
 
 
 def step_of_side(
-    U: Tensor, MV: Tensor, learned: Tensor, inverse: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """Take one step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``.
-
-    Parameters
-    ----------
-    U : Tensor of shape (\\*batch, m, r)
-        Orthonormal columns.
-    MV : Tensor of shape (\\*batch, m, r)
-        Product ``M V``.
-    learned : Tensor of shape ()
-        Learned part of the length of the step.
-    inverse : callable
-        Function that inverts square matrices.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, r)
-    """
+    U: Tensor,  # (*batch, m, r)
+    MV: Tensor,  # (*batch, m, r)
+    learned: Tensor,  # ()
+    inverse: Callable[[Tensor], Tensor],
+) -> Tensor:  # (*batch, m, r)
+    """Take one step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``."""
     product = U.mT @ MV
     eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
     G = MV @ (offdiag(product.mT) - eye)
@@ -116,25 +63,16 @@ def step_of_side(
     return P.step(U, step, inverse)
 
 
-def lengths(P: Skew, U: Tensor, MV: Tensor) -> tuple[Tensor, Tensor]:
+def lengths(
+    P: Skew,
+    U: Tensor,  # (*batch, m, r)
+    MV: Tensor,  # (*batch, m, r)
+) -> tuple[Tensor, Tensor]:
     """``min(2 / |P|, -f'(0) / f''(0))`` and ``2 / |P|``, both of shape ``(*batch,)``.
 
     ``|P|`` is ``(tr P^4 / 2)^(1/4)``, at least ``|P|_2`` since the eigenvalues of ``P``
     come in pairs, and ``f'(0) = -|P|_F^2 / 2``. If ``P`` is only rounding error, the
     length fades to zero: it would be a ratio of two errors, with a large derivative.
-
-    Parameters
-    ----------
-    P : Skew
-        Direction of the step.
-    U : Tensor of shape (\\*batch, m, r)
-        Orthonormal columns.
-    MV : Tensor of shape (\\*batch, m, r)
-        Product ``M V``.
-
-    Returns
-    -------
-    tuple of Tensor
     """
     square = P.K @ P.K
     descent = -_trace(square) / 2

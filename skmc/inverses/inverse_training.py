@@ -37,18 +37,11 @@ class Spectra:
     t: Tensor
 
     @classmethod
-    def of(cls, A: Tensor) -> Spectra:
-        """Compute the spectra of a batch of matrices.
-
-        Parameters
-        ----------
-        A : Tensor of shape (\\*batch, m, n)
-            Matrices.
-
-        Returns
-        -------
-        Spectra
-        """
+    def of(
+        cls,
+        A: Tensor,  # (*batch, m, n)
+    ) -> Spectra:
+        """Compute the spectra of a batch of matrices."""
         A = A.reshape(-1, *A.shape[-2:]).double()
         if A.shape[-2] > A.shape[-1]:
             A = A.mT
@@ -58,12 +51,7 @@ class Spectra:
         return cls(s * unit, s**2 / c0[:, None])
 
     def widened(self) -> Spectra:
-        """Add a margin around the values, in one row of bounded size.
-
-        Returns
-        -------
-        Spectra
-        """
+        """Add a margin around the values, in one row of bounded size."""
         t = torch.cat([self.t.flatten() * (1 + m) for m in (-MARGIN, 0.0, MARGIN)])
         t, order = t.sort()
         s = self.s.flatten().repeat(3)[order]
@@ -73,18 +61,11 @@ class Spectra:
             s, t = s[thin], t[thin]
         return Spectra(s[None], t[None])
 
-    def errors(self, coefficients: Tensor) -> Tensor:
-        """``|A X_k A - A|_F^2``, mean over matrices, ``(depth,)``.
-
-        Parameters
-        ----------
-        coefficients : Tensor of shape (depth, order)
-            Coefficients of the layers.
-
-        Returns
-        -------
-        Tensor of shape (depth,)
-        """
+    def errors(
+        self,
+        coefficients: Tensor,  # (depth, order)
+    ) -> Tensor:  # (depth,)
+        """``|A X_k A - A|_F^2``, mean over matrices, ``(depth,)``."""
         t, errors = self.t, []
         for layer in coefficients:
             E = 1 - t
@@ -96,23 +77,12 @@ class Spectra:
         return torch.stack(errors)
 
     def loss(
-        self, coefficients: Tensor, batch_size: int, generator: torch.Generator
-    ) -> Tensor:
-        """Half the mean of the errors of all layers, over a random batch.
-
-        Parameters
-        ----------
-        coefficients : Tensor of shape (depth, order)
-            Coefficients of the layers.
-        batch_size : int
-            Number of matrices drawn; all if there are fewer.
-        generator : torch.Generator
-            Source of the random batch.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        self,
+        coefficients: Tensor,  # (depth, order)
+        batch_size: int,
+        generator: torch.Generator,
+    ) -> Tensor:  # ()
+        """Half the mean of the errors of all layers, over a random batch."""
         batch, n = self, len(self.s)
         if n > batch_size:
             chosen = torch.randperm(n, generator=generator)[:batch_size]
@@ -120,20 +90,13 @@ class Spectra:
             batch = Spectra(self.s[chosen], self.t[chosen])
         return batch.errors(coefficients).mean() / 2
 
-    def normal_equations(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+    def normal_equations(
+        self,
+        coefficients: Tensor,  # (depth, order)
+    ) -> tuple[Tensor, Tensor]:
         """Compute ``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
 
         Here ``r_k = s (1 - t_k)``, with derivatives ``-J_k`` by all coefficients.
-
-        Parameters
-        ----------
-        coefficients : Tensor of shape (depth, order)
-            Coefficients of the layers.
-
-        Returns
-        -------
-        gram : Tensor of shape (k, k), k = depth * order
-        right : Tensor of shape (k,)
         """
         depth, order = coefficients.shape
         s, t = self.s.flatten(), self.t.flatten()
@@ -157,25 +120,11 @@ class Spectra:
 
 
 def fit_gauss_newton(
-    start: Tensor, spectra: Spectra, max_iter: int
+    start: Tensor,  # (depth, order)
+    spectra: Spectra,
+    max_iter: int,
 ) -> tuple[Tensor, list[float]]:
-    """Minimize the sum of logarithms by damped Gauss-Newton steps.
-
-    Parameters
-    ----------
-    start : Tensor of shape (depth, order)
-        Coefficients before the first step.
-    spectra : Spectra
-        Spectra of the training matrices.
-    max_iter : int
-        Maximum number of accepted steps.
-
-    Returns
-    -------
-    coefficients : Tensor of shape (depth, order)
-    history : list of float
-        Loss at the start and after each accepted step.
-    """
+    """Minimize the sum of logarithms by damped Gauss-Newton steps."""
     spectra = spectra.widened()
     floor = ROUNDING * spectra.s.square().sum()
 
@@ -221,25 +170,6 @@ def descend(
 
     If it diverges, a warning is raised in the name of the caller's caller, and the best
     values are kept.
-
-    Parameters
-    ----------
-    parameter : Tensor
-        Unknowns.
-    loss_at : callable
-        Function that returns the loss of the current values.
-    history : list of float
-        List to which the loss before each step is appended.
-    max_iter : int
-        Number of steps.
-    lr : float
-        Learning rate of the first steps.
-    halved_every : int or inf
-        Number of steps after which the learning rate is halved.
-    otherwise : str
-        End of the warning, with another remedy than a lower ``lr``.
-    callback : callable, optional
-        Function that is called with the number of each step and its loss.
     """
     best, lowest, value = parameter.detach().clone(), math.inf, 0.0
     for step in range(max_iter):

@@ -23,11 +23,11 @@ ORTHONORMAL = 1e-3  # largest |U'U - I| of a starting point
 
 
 def cayley_step(
-    U: Tensor,
-    G: Tensor,
-    step: float | Tensor,
+    U: Tensor,  # (*batch, m, r)
+    G: Tensor,  # (*batch, m, r)
+    step: float | Tensor,  # (*batch,)
     inverse: Callable[[Tensor], Tensor] | None = None,
-) -> Tensor:
+) -> Tensor:  # (*batch, m, r)
     r"""Take a step from ``U`` against the gradient ``G`` with orthonormal columns.
 
         (I + step/2 P)^-1 (I - step/2 P) U,    P = G U' - U G'
@@ -38,40 +38,6 @@ def cayley_step(
     ``2 r``: with ``P = W Z'``, ``W = [G, U]`` and ``Z = [U, -G]``, the step is ::
 
         U - step W (I + step/2 Z' W)^-1 Z' U
-
-    Parameters
-    ----------
-    U : Tensor of shape (\\*batch, m, r)
-        Orthonormal columns, ``U' U = I``; not checked.
-    G : Tensor of shape (\\*batch, m, r)
-        Gradient of the function to minimize, as from `torch.autograd.grad`.
-    step : float or Tensor of shape (\\*batch,)
-        Length of the step.
-    inverse : callable, optional
-        Function ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`, so that
-        only products are computed. Its accuracy limits the orthonormality. The singular
-        values of ``I + step/2 P`` are from 1 to ``(1 + step^2 |P|_2^2 / 4)^(1/2)``.
-        The default solves the system.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, r)
-        The next point, differentiable in all arguments.
-
-    References
-    ----------
-    Wen, Yin. A feasible method for optimization with orthogonality constraints (2013).
-    Xie, Kong, Wu, Liu, Lin. Fast and differentiable matrix inverse and its extension
-    to SVD, eq. 6.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.inverses import cayley_step
-    >>> U, G = torch.eye(3)[:, :2], torch.ones(3, 2)
-    >>> U = cayley_step(U, G, 0.5)
-    >>> torch.allclose(U.mT @ U, torch.eye(2), atol=1e-6)
-    True
     """
     if G.shape != U.shape:
         raise ValueError(
@@ -82,16 +48,11 @@ def cayley_step(
     return Skew.of(U, G).step(U, step, inverse)
 
 
-def check_tall(U: Tensor, name: str) -> None:
-    """Raise an error if a matrix has more columns than rows.
-
-    Parameters
-    ----------
-    U : Tensor of shape (\\*batch, m, r)
-        Orthonormal columns.
-    name : str
-        Name of the matrix in error messages.
-    """
+def check_tall(
+    U: Tensor,  # (*batch, m, r)
+    name: str,
+) -> None:
+    """Raise an error if a matrix has more columns than rows."""
     m, r = U.shape[-2:]
     if m < r:
         raise ValueError(
@@ -100,16 +61,11 @@ def check_tall(U: Tensor, name: str) -> None:
         )
 
 
-def check_orthonormal(U: Tensor, name: str) -> None:
-    """Return a matrix, or a batch of them, with orthonormal columns.
-
-    Parameters
-    ----------
-    U : Tensor of shape (\\*batch, m, r)
-        Orthonormal columns.
-    name : str
-        Name of the matrix in error messages.
-    """
+def check_orthonormal(
+    U: Tensor,  # (*batch, m, r)
+    name: str,
+) -> None:
+    """Return a matrix, or a batch of them, with orthonormal columns."""
     check_matrix(U, name)
     check_tall(U, name)
     eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
@@ -139,20 +95,12 @@ class Skew:
     Z: Tensor | None  # (*batch, m, 2 r)
 
     @classmethod
-    def of(cls, U: Tensor, G: Tensor) -> Skew:
-        """Make ``P`` in the smaller of its two forms.
-
-        Parameters
-        ----------
-        U : Tensor of shape (\\*batch, m, r)
-            Orthonormal columns.
-        G : Tensor of shape (\\*batch, m, r)
-            Gradient at ``U``.
-
-        Returns
-        -------
-        Skew
-        """
+    def of(
+        cls,
+        U: Tensor,  # (*batch, m, r)
+        G: Tensor,  # (*batch, m, r)
+    ) -> Skew:
+        """Make ``P`` in the smaller of its two forms."""
         m, r = U.shape[-2:]
         if 2 * r >= m:
             return cls(G @ U.mT - U @ G.mT, None, None)
@@ -174,25 +122,11 @@ class Skew:
 
     def step(
         self,
-        U: Tensor,
+        U: Tensor,  # (*batch, m, r)
         step: float | Tensor,
         inverse: Callable[[Tensor], Tensor] | None = None,
-    ) -> Tensor:
-        """``(I + step/2 P)^-1 (I - step/2 P) U``.
-
-        Parameters
-        ----------
-        U : Tensor of shape (\\*batch, m, r)
-            Orthonormal columns.
-        step : float or Tensor
-            Length of the step.
-        inverse : callable or None, default=None
-            Function that inverts a square matrix; None solves a system.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, r)
-        """
+    ) -> Tensor:  # (*batch, m, r)
+        """``(I + step/2 P)^-1 (I - step/2 P) U``."""
         t = torch.as_tensor(step, dtype=U.dtype, device=U.device)[..., None, None]
         eye = torch.eye(self.K.shape[-1], dtype=U.dtype, device=U.device)
         system = eye + t / 2 * self.K

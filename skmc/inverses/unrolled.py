@@ -6,22 +6,12 @@ import torch
 from torch import Tensor
 
 
-def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tensor:
-    """Compute all layers with ``(depth, order)`` coefficients, without validation.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, n)
-        Matrices.
-    coefficients : Tensor of shape (depth, order)
-        Coefficients of the layers.
-    c0 : Tensor or None, default=None
-        Bound of the squared norm, see `d_minv`; None computes one.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n, m)
-    """
+def unrolled(
+    A: Tensor,  # (*batch, m, n)
+    coefficients: Tensor,  # (depth, order)
+    c0: Tensor | None = None,
+) -> Tensor:  # (*batch, n, m)
+    """Compute all layers with ``(depth, order)`` coefficients, without validation."""
     if A.shape[-2] > A.shape[-1]:
         return unrolled(A.mT, coefficients, c0).mT
     # The map is equivariant to scale, so derivatives need not include the unit.
@@ -43,41 +33,24 @@ def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tenso
     return X / unit
 
 
-def norm_bound(gram: Tensor) -> Tensor:
-    """Bound of the spectral norm of symmetric matrices; one where they are zero.
-
-    Parameters
-    ----------
-    gram : Tensor of shape (\\*batch, n, n)
-        Symmetric matrices.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, 1, 1)
-    """
+def norm_bound(
+    gram: Tensor,  # (*batch, n, n)
+) -> Tensor:  # (*batch, 1, 1)
+    """Bound of the spectral norm of symmetric matrices; one where they are zero."""
     rows = gram.abs().sum(-1).amax(-1)
     bound = torch.minimum(rows, torch.linalg.vector_norm(gram, dim=(-2, -1)))
     return torch.where(bound > 0, bound, 1)
 
 
-def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
+def polynomial(
+    coefficients: Tensor,  # (order,)
+    E: Tensor,  # (*batch, n, n)
+    eye: Tensor,  # (n, n)
+) -> Tensor:  # (*batch, n, n)
     """``sum_l coefficients_l E^l`` in about ``2 sqrt(L)`` products.
 
     Horner's rule is applied to blocks of ``sqrt(L)`` terms, which need only the first
     powers (Paterson and Stockmeyer 1973).
-
-    Parameters
-    ----------
-    coefficients : Tensor of shape (order,)
-        Coefficients of the powers 0, 1, 2, ...
-    E : Tensor of shape (\\*batch, n, n)
-        Square matrices.
-    eye : Tensor of shape (n, n)
-        Identity matrix.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n, n)
     """
     size = round(len(coefficients) ** 0.5)
     powers = [eye, E]
@@ -92,20 +65,11 @@ def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
     return result
 
 
-def combined(coefficients: Tensor, powers: list[Tensor]) -> Tensor:
-    """A linear combination of the first powers.
-
-    Parameters
-    ----------
-    coefficients : Tensor of shape (k,)
-        Coefficients, at most as many as powers.
-    powers : list of Tensor
-        Powers, starting with the identity.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n, n)
-    """
+def combined(
+    coefficients: Tensor,  # (k,)
+    powers: list[Tensor],
+) -> Tensor:  # (*batch, n, n)
+    """A linear combination of the first powers."""
     result = coefficients[0] * powers[0]
     for c, power in zip(coefficients[1:], powers[1:], strict=False):
         result = result + c * power

@@ -10,38 +10,15 @@ from torch import Tensor
 
 def conjugate_gradients(
     system: Callable[[Tensor], Tensor],
-    right: Tensor,
-    start: Tensor | None,
+    right: Tensor,  # (p, k)
+    start: Tensor | None,  # (p, k)
     n_steps: int,
-    accuracy: Tensor | None = None,
+    accuracy: Tensor | None = None,  # ()
     precondition: Callable[[Tensor], Tensor] = lambda residual: residual,
 ) -> tuple[Tensor, Tensor]:
     """Approximate ``Z`` with ``system(Z) = right``.
 
     Every step lowers ``<Z, system(Z)> / 2 - <right, Z>`` in each column.
-
-    Parameters
-    ----------
-    system : callable
-        Applies a symmetric positive definite operator to every column.
-    right : Tensor of shape (p, k)
-        Right sides.
-    start : Tensor of shape (p, k) or None
-        First guess; zero if None.
-    n_steps : int
-        Number of steps.
-    accuracy : Tensor of shape () or (k,), optional
-        Squared norm of the residual at which the steps end earlier. Comparing it waits
-        for the device.
-    precondition : callable, optional
-        Applies an approximate inverse of the system, symmetric positive definite, to
-        every column. It also defines the norm: ``<residual, precondition(residual)>``.
-
-    Returns
-    -------
-    solutions : Tensor of shape (p, k)
-    residuals : Tensor of shape (p, k)
-        Right sides minus images of the solutions.
     """
     tiny = torch.finfo(right.dtype).tiny
     Z = torch.zeros_like(right) if start is None else start

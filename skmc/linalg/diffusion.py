@@ -9,72 +9,36 @@ from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad
 SWEEPS = 30  # Jacobi sweeps on each level
 
 
-def diffuse(values: Tensor, mask: Tensor) -> Tensor:
+def diffuse(
+    values: Tensor,  # (n_rows, n_cols)
+    mask: Tensor,
+) -> Tensor:  # (n_rows, n_cols)
     """Fill holes with a nearly harmonic function, coarse to fine.
 
     A pyramid holds the means of the known cells at coarser and coarser levels. On each
     level, the cells without a mean are interpolated from the level above and smoothed:
     each becomes the mean of its four neighbors, repeatedly. The cost is linear in the
     number of cells.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n_rows, n_cols)
-        Floating-point; finite everywhere.
-    mask : bool Tensor, same shape
-        True where the value is known; at least one True.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_cols)
-        ``values`` where they are known, the interpolation elsewhere.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import diffuse
-    >>> known = torch.tensor([[True, False, True]])
-    >>> diffuse(torch.tensor([[1.0, 0.0, 3.0]]), known)
-    tensor([[1., 2., 3.]])
     """
     weight = mask.to(values.dtype)
     return _fill(values * weight, weight)
 
 
-def halve(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Means of the known cells of each 2 x 2 block, and a mask of blocks with one.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n_channels, n_rows, n_cols)
-        Floating-point; finite everywhere.
-    mask : bool Tensor, same shape
-        True where the value is known.
-
-    Returns
-    -------
-    values : Tensor of shape (n_channels, ceil(n_rows / 2), ceil(n_cols / 2))
-    mask : bool Tensor, same shape
-    """
+def halve(
+    values: Tensor,  # (n_channels, n_rows, n_cols)
+    mask: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Means of the known cells of each 2 x 2 block, and a mask of blocks with one."""
     weight = mask.to(values.dtype)
     sums, weight = _halves(values * weight), _halves(weight)
     return sums / weight.clamp_min(torch.finfo(sums.dtype).tiny), weight > 0
 
 
-def double(values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Interpolate a picture bilinearly to twice its size.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n_channels, n_rows, n_cols)
-        Floating-point.
-    shape : tuple of int
-        Shape of the result: twice that of ``values``, or one less.
-
-    Returns
-    -------
-    Tensor of shape (n_channels, \\*shape)
-    """
+def double(
+    values: Tensor,  # (n_channels, n_rows, n_cols)
+    shape: tuple[int, int],
+) -> Tensor:  # (n_channels, *shape)
+    """Interpolate a picture bilinearly to twice its size."""
     larger = interpolate(
         values[None], scale_factor=2, mode="bilinear", align_corners=False
     )

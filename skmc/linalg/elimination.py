@@ -84,22 +84,14 @@ class RowPairs:
     right: Tensor
 
     @classmethod
-    def of(cls, starts: Tensor, rows: Tensor, cols: Tensor, n: int) -> RowPairs:
-        """Find the pairs of cells that are sorted by row and then by column.
-
-        Parameters
-        ----------
-        starts : Tensor of shape (m + 1,)
-            Start of each row among the cells.
-        rows, cols : Tensor of shape (n_cells,)
-            Positions of the cells.
-        n : int
-            Number of columns.
-
-        Returns
-        -------
-        RowPairs
-        """
+    def of(
+        cls,
+        starts: Tensor,  # (m + 1,)
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+        n: int,
+    ) -> RowPairs:
+        """Find the pairs of cells that are sorted by row and then by column."""
         rows, cols = rows.long(), cols.long()
         place = torch.arange(len(cols), device=cols.device)
         later = starts[rows + 1] - place  # cells from here to the end of the row
@@ -115,20 +107,11 @@ class RowPairs:
         return cls(first, second, rows[first].int(), ends.int(), left, right)
 
 
-def grams(cells: _Cells, F: Tensor) -> Tensor:
-    """Sum of ``f f'`` over the cells of each row, ``(m, r, r)``.
-
-    Parameters
-    ----------
-    cells : SparseObserved
-        Positions of the cells.
-    F : Tensor of shape (n, r)
-        A vector ``f`` for each column.
-
-    Returns
-    -------
-    Tensor of shape (m, r, r)
-    """
+def grams(
+    cells: _Cells,
+    F: Tensor,  # (n, r)
+) -> Tensor:  # (m, r, r)
+    """Sum of ``f f'`` over the cells of each row, ``(m, r, r)``."""
     r = F.shape[1]
     a, b = torch.triu_indices(r, r, device=F.device)
     packed = cells.matrix(F.new_ones(len(cells.cols))) @ (F[:, a] * F[:, b])
@@ -168,130 +151,72 @@ class Elimination:
     row_inverses: Tensor
 
     @classmethod
-    def of(cls, cells: _Cells, W: Tensor, U: Tensor | None = None) -> Elimination:
-        """Factor the systems of the rows; ``U`` is zero if it is None.
-
-        Parameters
-        ----------
-        cells : SparseObserved
-            Positions of the cells.
-        W : Tensor of shape (n, r)
-            Factors of the columns.
-        U : Tensor of shape (m, r), optional
-            Factors of the rows.
-
-        Returns
-        -------
-        Elimination
-        """
+    def of(
+        cls,
+        cells: _Cells,
+        W: Tensor,  # (n, r)
+        U: Tensor | None = None,  # (m, r)
+    ) -> Elimination:
+        """Factor the systems of the rows; ``U`` is zero if it is None."""
         r = W.shape[1]
         one = torch.eye(r, dtype=W.dtype, device=W.device)
         inverses = torch.linalg.inv(grams(cells, W) + RIDGE * one)
         U = W.new_zeros(cells.shape[0], r) if U is None else U
         return cls(cells, U, W, inverses)
 
-    def with_rows(self, U: Tensor) -> Elimination:
-        """The same with other factors of the rows.
-
-        Parameters
-        ----------
-        U : Tensor of shape (m, r)
-            Factors of the rows.
-
-        Returns
-        -------
-        Elimination
-        """
+    def with_rows(
+        self,
+        U: Tensor,  # (m, r)
+    ) -> Elimination:
+        """The same with other factors of the rows."""
         return Elimination(self.cells, U, self.W, self.row_inverses)
 
     @cached_property
     def _col_grams(self) -> Tensor:
         return grams(self.cells.T, self.U)
 
-    def rows(self, z: Tensor) -> Tensor:
-        """The best ``T`` for values ``z`` of the cells and ``D = 0``, ``(m, r)``.
-
-        Parameters
-        ----------
-        z : Tensor of shape (n_cells,)
-            Values at the cells.
-
-        Returns
-        -------
-        Tensor of shape (m, r)
-        """
+    def rows(
+        self,
+        z: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (m, r)
+        """The best ``T`` for values ``z`` of the cells and ``D = 0``, ``(m, r)``."""
         right = self.cells.matrix(z) @ self.W
         return (self.row_inverses @ right[..., None])[..., 0]
 
-    def rest(self, z: Tensor) -> Tensor:
-        """The part of ``z`` that rows cannot fit.
-
-        Parameters
-        ----------
-        z : Tensor of shape (n_cells,)
-            Values at the cells.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def rest(
+        self,
+        z: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells,)
+        """The part of ``z`` that rows cannot fit."""
         return z - self.cells.at(LowRank(self.rows(z), self.W))
 
-    def pull(self, z: Tensor) -> Tensor:
-        """Sums of ``z u`` over the cells of each column, ``(n, r)``.
-
-        Parameters
-        ----------
-        z : Tensor of shape (n_cells,)
-            Values at the cells.
-
-        Returns
-        -------
-        Tensor of shape (n, r)
-        """
+    def pull(
+        self,
+        z: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n, r)
+        """Sums of ``z u`` over the cells of each column, ``(n, r)``."""
         return self.cells.T.matrix(z[self.cells.by_column]) @ self.U
 
-    def at(self, D: Tensor) -> Tensor:
-        """``P(U D')``.
-
-        Parameters
-        ----------
-        D : Tensor of shape (n, r)
-            Change of the columns' factors.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def at(
+        self,
+        D: Tensor,  # (n, r)
+    ) -> Tensor:  # (n_cells,)
+        """``P(U D')``."""
         return self.cells.at(LowRank(self.U, D))
 
-    def change(self, D: Tensor) -> LowRank:
-        """The change of the product whose rows keep the cells as they are.
-
-        Parameters
-        ----------
-        D : Tensor of shape (n, r)
-            Change of the columns' factors.
-
-        Returns
-        -------
-        LowRank
-        """
+    def change(
+        self,
+        D: Tensor,  # (n, r)
+    ) -> LowRank:
+        """The change of the product whose rows keep the cells as they are."""
         T = self.rows(-self.at(D))
         return LowRank(torch.cat([T, self.U], 1), torch.cat([self.W, D], 1))
 
-    def system(self, D: Tensor) -> Tensor:
-        """``H D``.
-
-        Parameters
-        ----------
-        D : Tensor of shape (n, r)
-            Change of the columns' factors.
-
-        Returns
-        -------
-        Tensor of shape (n, r)
-        """
+    def system(
+        self,
+        D: Tensor,  # (n, r)
+    ) -> Tensor:  # (n, r)
+        """``H D``."""
         return self.pull(self.rest(self.at(D)))
 
     @cached_property
@@ -330,20 +255,6 @@ class Elimination:
 
         Conjugate gradients replace a factorization if the system is large, or if little
         accuracy is needed.
-
-        Parameters
-        ----------
-        damping : float
-            Weight of the squares of ``D``, relative to the diagonal of ``H``.
-        tol : float, default=0
-            Relative accuracy of conjugate gradients.
-        n_steps : int, default=300
-            Most steps of them.
-
-        Returns
-        -------
-        callable or None
-            Maps the right side, (n, r), to the solution, (n, r).
         """
         n, r = self.W.shape
         if self.small and tol < LOOSE:

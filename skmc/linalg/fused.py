@@ -17,40 +17,17 @@ EPS = 1e-8
 
 
 def linear(
-    X: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
+    X: Tensor,  # (m, k)
+    weight: Tensor,  # (n, k)
+    bias: Tensor | None = None,  # (n,)
     activation: Literal["none", "relu"] = "none",
-) -> Tensor:
+) -> Tensor:  # (m, n)
     """``X W'`` or ``max(X W' + b, 0)``, in single precision on a CPU by oneDNN.
 
     Torch multiplies with MKL, which uses the widest registers only on Intel's
     processors. oneDNN uses them on all processors and is as fast on Intel's. Torch
     offers it for layers of networks. Builds without it, other data types and other
     devices use Torch's own product.
-
-    Parameters
-    ----------
-    X : Tensor of shape (m, k)
-        Left factor, or input of a layer.
-    weight : Tensor of shape (n, k)
-        Right factor ``W``, transposed.
-    bias : Tensor of shape (n,), optional
-        Biases ``b``, added to every row.
-    activation : {"none", "relu"}, default="none"
-        Activation function of each entry.
-
-    Returns
-    -------
-    Tensor of shape (m, n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import linear
-    >>> weight, bias = torch.tensor([[1.0, 2.0], [-3.0, 0.0]]), torch.ones(2)
-    >>> linear(torch.ones(1, 2), weight, bias, "relu")
-    tensor([[4., 0.]])
     """
     if (
         X.dtype is torch.float32
@@ -66,52 +43,17 @@ def linear(
 
 
 def relu_derivative(dY: Tensor, Y: Tensor) -> Tensor:
-    """Gradient at the input of ``Y = max(A, 0)``: ``dY`` where ``Y > 0``, else 0.
-
-    Parameters
-    ----------
-    dY : Tensor of any shape
-        Gradient at the output.
-    Y : Tensor of the same shape
-        Output.
-
-    Returns
-    -------
-    Tensor of the same shape
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg.fused import relu_derivative
-    >>> relu_derivative(torch.tensor([5.0, 6.0]), torch.tensor([0.0, 2.0]))
-    tensor([0., 6.])
-    """
+    """Gradient at the input of ``Y = max(A, 0)``: ``dY`` where ``Y > 0``, else 0."""
     if hasattr(torch.ops.aten, "threshold_backward"):
         return torch.ops.aten.threshold_backward(dY, Y, 0)
     return dY.masked_fill(Y <= 0, 0)
 
 
-def softmax_derivative(dS: Tensor, S: Tensor) -> Tensor:
-    """Gradient at the input of ``S = softmax(A)``: ``S (dS - <S, dS>)``.
-
-    Parameters
-    ----------
-    dS : Tensor of shape (..., n)
-        Gradient at the output.
-    S : Tensor of shape (..., n)
-        Output; the softmax is along the last axis.
-
-    Returns
-    -------
-    Tensor of shape (..., n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import softmax_derivative
-    >>> softmax_derivative(torch.tensor([1.0, 0.0]), torch.tensor([0.5, 0.5]))
-    tensor([ 0.2500, -0.2500])
-    """
+def softmax_derivative(
+    dS: Tensor,  # (..., n)
+    S: Tensor,  # (..., n)
+) -> Tensor:  # (..., n)
+    """Gradient at the input of ``S = softmax(A)``: ``S (dS - <S, dS>)``."""
     if hasattr(torch, "_softmax_backward_data"):
         return torch._softmax_backward_data(dS, S, -1, S.dtype)
     product = S * dS
@@ -123,29 +65,14 @@ def adam_update(
     grads: Sequence[Tensor],
     first: Sequence[Tensor],
     second: Sequence[Tensor],
-    count: Tensor,
-    lr: float | Tensor,
+    count: Tensor,  # ()
+    lr: float | Tensor,  # ()
     beta2: float,
 ) -> None:
     """One step of Adam on all ``parameters``, see `skmc.solvers.Adam`.
 
     `torch.optim.Adam` takes the same step through Python code that, for a small matrix,
     takes as long as the step itself.
-
-    Parameters
-    ----------
-    parameters : sequence of Tensor
-        Parameters to update in place.
-    grads : sequence of Tensor
-        Gradients, with the strides of the parameters.
-    first, second : sequence of Tensor
-        Moments ``m`` and ``v`` of each parameter, updated in place.
-    count : float32 Tensor of shape ()
-        Number of steps, including this one.
-    lr : float or float32 Tensor of shape ()
-        Learning rate.
-    beta2 : float
-        Decay rate of the second moments.
     """
     fused = getattr(torch, "_fused_adam_", None)  # on the CPU and on CUDA
     if fused is not None:

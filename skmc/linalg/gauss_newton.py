@@ -43,18 +43,11 @@ class NormalEquations(Parts):
         """Squared gradient in units of each unknown's curvature, of shape (k,)."""
         return (self.downhill.square() / self.diagonal).sum(-1)
 
-    def solve(self, damping: Tensor | float = 0.0) -> Tensor:
-        """``(gram + damping diag(gram))^-1 downhill``.
-
-        Parameters
-        ----------
-        damping : Tensor of shape (k,) or float, default=0.0
-            Damping, non-negative.
-
-        Returns
-        -------
-        Tensor of shape (k, p)
-        """
+    def solve(
+        self,
+        damping: Tensor | float = 0.0,  # (k,)
+    ) -> Tensor:  # (k, p)
+        """``(gram + damping diag(gram))^-1 downhill``."""
         damping = torch.as_tensor(damping, dtype=self.loss.dtype)[..., None]
         system = self.gram + torch.diag_embed(damping.to(self.gram) * self.diagonal)
         return torch.linalg.solve(system, self.downhill[..., None])[..., 0]
@@ -87,23 +80,12 @@ class GaussNewton(Parts):
 
     @classmethod
     def start(
-        cls, x: Tensor, equations: NormalEquations, damping: float
+        cls,
+        x: Tensor,  # (k, p)
+        equations: NormalEquations,
+        damping: float,
     ) -> GaussNewton:
-        """Iterates before the first step.
-
-        Parameters
-        ----------
-        x : Tensor of shape (k, p)
-            Unknowns.
-        equations : NormalEquations
-            Equations at ``x``.
-        damping : float
-            Damping of the first step.
-
-        Returns
-        -------
-        GaussNewton
-        """
+        """Iterates before the first step."""
         zero = torch.zeros_like(equations.loss)
         return cls(x, equations, zero + damping, zero, zero + torch.inf)
 
@@ -113,15 +95,6 @@ class GaussNewton(Parts):
         Where two losses differ only by rounding, the point with the smaller gradient is
         better. So the accuracy of the iterates is that of the gradient. The loss alone
         would determine only half as many digits.
-
-        Parameters
-        ----------
-        equations_at : callable
-            Maps unknowns of shape (k, p) to their `NormalEquations`.
-
-        Returns
-        -------
-        GaussNewton
         """
         old, move = self.equations, self.equations.solve(self.damping)
         x = self.x + move
@@ -141,17 +114,7 @@ class GaussNewton(Parts):
         return accepted.map(choose, rejected)
 
     def select(self, problems: Tensor) -> GaussNewton:
-        """Keep some of the problems.
-
-        Parameters
-        ----------
-        problems : bool or int Tensor
-            Mask or positions of the problems to keep.
-
-        Returns
-        -------
-        GaussNewton
-        """
+        """Keep some of the problems."""
         return self.map(lambda tensor: tensor[problems])
 
 
@@ -164,15 +127,6 @@ def newton(
     absolute value, so that steps lead away from saddle points. This takes ``2 p`` more
     evaluations. It serves the few problems with large residuals, for which
     Gauss-Newton would take hundreds of steps.
-
-    Parameters
-    ----------
-    equations_at : callable
-        Maps unknowns of shape (k, p), which are of the order of 1, to equations.
-
-    Returns
-    -------
-    callable
     """
 
     def curved(x: Tensor) -> NormalEquations:

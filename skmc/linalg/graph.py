@@ -12,26 +12,17 @@ BLOCK = 2**22  # largest number of elements in memory
 
 
 def directions_of(n_items: int, n_neighbors: int) -> int:
-    """Number of directions that `nearest` needs.
-
-    Parameters
-    ----------
-    n_items : int
-        Number of items to compare.
-    n_neighbors : int
-        Number of neighbors of each item.
-
-    Returns
-    -------
-    int
-        Zero where all pairs are compared.
-    """
+    """Number of directions that `nearest` needs."""
     leaf = max(LEAF, 2 * (n_neighbors + 1))
     halvings = (n_items // leaf).bit_length() - 1
     return 0 if n_items <= max(EXACT, leaf) else TREES * halvings
 
 
-def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
+def nearest(
+    items: Tensor,  # (*batch, k, p)
+    n_neighbors: int,
+    directions: Tensor,  # (*batch, n_directions, p)
+) -> Tensor:  # (*batch, k, 1 + n_neighbors)
     r"""Each item and its nearest neighbors by Euclidean distance.
 
     Up to 2048 items, all pairs are compared. More items are split in halves along one
@@ -39,29 +30,6 @@ def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
     pairs within each leaf are compared (random projection trees). Four trees are
     combined; a neighbor may still be missed. Time grows with ``k log k``, memory with
     ``k``.
-
-    Parameters
-    ----------
-    items : Tensor of shape (\*batch, k, p)
-        Items to compare.
-    n_neighbors : int
-        Number of neighbors, at most ``k - 1``.
-    directions : Tensor of shape (\*batch, n_directions, p)
-        Random directions; `directions_of` returns their number.
-
-    Returns
-    -------
-    int64 Tensor of shape (\*batch, k, 1 + n_neighbors)
-        A row for each item: its number, then those of its neighbors, the nearest first.
-        The rows are in the order of the first tree, in which near items are adjacent.
-        So products with the graph often find their operands in the cache.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import nearest
-    >>> nearest(torch.tensor([[0.0], [5.0], [1.0]]), 1, torch.empty(0, 1)).tolist()
-    [[0, 2], [1, 2], [2, 0]]
     """
     if items.ndim > 2:
         members = zip(items, directions, strict=True)
@@ -134,28 +102,18 @@ def _near(
     return near, numbers.view_as(which)
 
 
-def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> Tensor:
+def squared_distances(
+    A: Tensor,  # (*batch, a, n)
+    seen_a: Tensor,  # (*batch, a, n)
+    B: Tensor,  # (*batch, b, n)
+    seen_b: Tensor,  # (*batch, b, n)
+) -> Tensor:  # (*batch, a, b)
     r"""Squared Euclidean distances over the columns that both rows have.
 
     ``d_ij = n_cols / n_ij * sum_k (a_ik - b_jk)^2`` over the ``n_ij`` shared columns,
     and infinity where there are none. This is
     `sklearn.metrics.pairwise.nan_euclidean_distances`, squared. ``A`` and ``B`` are
     zero where unobserved.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\*batch, a, n)
-        Rows.
-    seen_a : bool Tensor of shape (\*batch, a, n)
-        True where ``A`` is observed.
-    B : Tensor of shape (\*batch, b, n)
-        Other rows.
-    seen_b : bool Tensor of shape (\*batch, b, n)
-        True where ``B`` is observed.
-
-    Returns
-    -------
-    Tensor of shape (\*batch, a, b)
     """
     P, Q = seen_a.to(A.dtype), seen_b.to(B.dtype)
     common = P @ Q.mT

@@ -13,18 +13,10 @@ BLOCK = 2**22  # largest number of elements gathered at once
 VECTOR = 8  # numbers in a register
 
 
-def padded(factors: Tensor) -> Tensor:
-    """Append columns of zeros, so that rows fill registers.
-
-    Parameters
-    ----------
-    factors : Tensor of shape (m, rank)
-        Factors, one row each.
-
-    Returns
-    -------
-    Tensor of shape (m, k), where eight divides k
-    """
+def padded(
+    factors: Tensor,  # (m, rank)
+) -> Tensor:  # (m, k)
+    """Append columns of zeros, so that rows fill registers."""
     missing = -factors.shape[1] % VECTOR
     return pad(factors, (0, missing)) if missing else factors
 
@@ -45,20 +37,12 @@ class LowRank:
     right: Tensor
 
     @classmethod
-    def with_biases(cls, rows: Tensor, cols: Tensor) -> LowRank:
-        """``U V' + b 1' + 1 c'`` of factors whose last column is a bias.
-
-        Parameters
-        ----------
-        rows : Tensor of shape (m, rank + 1)
-            Factors and bias of each row.
-        cols : Tensor of shape (n, rank + 1)
-            Factors and bias of each column.
-
-        Returns
-        -------
-        LowRank
-        """
+    def with_biases(
+        cls,
+        rows: Tensor,  # (m, rank + 1)
+        cols: Tensor,  # (n, rank + 1)
+    ) -> LowRank:
+        """``U V' + b 1' + 1 c'`` of factors whose last column is a bias."""
         return cls(
             torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
             torch.cat([pad(cols[:, :-1], (0, 1), value=1.0), cols[:, -1:]], 1),
@@ -69,39 +53,21 @@ class LowRank:
         """Shape of the product, ``(m, n)``."""
         return self.left.shape[-2], self.right.shape[-2]
 
-    def dense(self) -> Tensor:
-        """Form the product.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, n)
-        """
+    def dense(self) -> Tensor:  # (*batch, m, n)
+        """Form the product."""
         return self.left @ self.right.mT
 
-    def squared_norm(self) -> Tensor:
-        """``|.|_F^2``, shape ``(*batch,)``.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+    def squared_norm(self) -> Tensor:  # (*batch,)
+        """``|.|_F^2``, shape ``(*batch,)``."""
         left, right = self.left, self.right
         return ((left.mT @ left) * (right.mT @ right)).sum((-2, -1))
 
-    def at(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Single cells, ``(n_cells,)``.
-
-        Parameters
-        ----------
-        rows : int64 Tensor of shape (n_cells,)
-            Row of each cell.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def at(
+        self,
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells,)
+        """Single cells, ``(n_cells,)``."""
         size = max(1, BLOCK // max(1, self.left.shape[-1]))
         parts = [
             (self.left[i] * self.right[j]).sum(-1)
@@ -169,13 +135,8 @@ class SparsePlusLowRank:
         m, n = self.shape
         return 4 * self.sparse.values().numel() < m * n
 
-    def dense(self) -> Tensor:
-        """Form the sum.
-
-        Returns
-        -------
-        Tensor of shape (m, n)
-        """
+    def dense(self) -> Tensor:  # (m, n)
+        """Form the sum."""
         return self.sparse.to_dense() + self.low.dense()
 
     def __matmul__(self, other: Tensor) -> Tensor:
@@ -188,25 +149,12 @@ class SparsePlusLowRank:
 
 
 def compressed_rows(
-    starts: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]
-) -> Tensor:
-    """Make a sparse matrix from compressed rows, without PyTorch's beta warning.
-
-    Parameters
-    ----------
-    starts : int64 Tensor of shape (m + 1,)
-        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-    cols : int64 Tensor of shape (n_cells,)
-        Column of each cell.
-    values : Tensor of shape (n_cells,)
-        Value of each cell.
-    shape : tuple of int
-        Shape of the matrix, ``(m, n)``.
-
-    Returns
-    -------
-    Tensor of shape (m, n), layout sparse_csr
-    """
+    starts: Tensor,  # (m + 1,)
+    cols: Tensor,  # (n_cells,)
+    values: Tensor,  # (n_cells,)
+    shape: tuple[int, int],
+) -> Tensor:  # (m, n)
+    """Make a sparse matrix from compressed rows, without PyTorch's beta warning."""
     with warnings.catch_warnings():  # the layout is in beta
         warnings.simplefilter("ignore")
         return torch.sparse_csr_tensor(starts, cols, values, shape)

@@ -15,82 +15,31 @@ from skmc.linalg.fused import linear, relu_derivative
 LARGE = 128**3
 
 
-def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """``A B`` by the fastest library, where no gradient is needed; see `linear`.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, k)
-        Left factor.
-    B : Tensor of shape (\\*batch, k, n)
-        Right factor.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import matmul
-    >>> matmul(torch.ones(1, 2), torch.tensor([[1.0, 3.0], [2.0, 4.0]]))
-    tensor([[3., 7.]])
-    """
+def matmul(
+    A: Tensor,  # (*batch, m, k)
+    B: Tensor,  # (*batch, k, n)
+) -> Tensor:  # (*batch, m, n)
+    """``A B`` by the fastest library, where no gradient is needed; see `linear`."""
     large = A.ndim == B.ndim == 2 and A.numel() * B.shape[1] >= LARGE
     graph = torch.is_grad_enabled() and (A.requires_grad or B.requires_grad)
     return linear(A, B.mT) if large and not graph else A @ B
 
 
-def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
-    """``b + A B`` as one call.
-
-    Parameters
-    ----------
-    b : Tensor of shape (\\*batch, 1, n)
-        Row that is added to every row of the product.
-    A : Tensor of shape (\\*batch, m, k)
-        Left factor, with at most one batch axis.
-    B : Tensor of shape (\\*batch, k, n)
-        Right factor.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import affine
-    >>> affine(torch.ones(1, 1), torch.ones(1, 2), torch.tensor([[1.0], [2.0]]))
-    tensor([[4.]])
-    """
+def affine(
+    b: Tensor,  # (*batch, 1, n)
+    A: Tensor,  # (*batch, m, k)
+    B: Tensor,  # (*batch, k, n)
+) -> Tensor:  # (*batch, m, n)
+    """``b + A B`` as one call."""
     return torch.addmm(b, A, B) if A.ndim == 2 else torch.baddbmm(b, A, B)
 
 
-def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``max(X W' + b, 0)`` as one differentiable call, see `linear`.
-
-    Parameters
-    ----------
-    X : Tensor of shape (m, k)
-        Input of the layer.
-    weight : Tensor of shape (n, k)
-        Weights ``W`` of the layer.
-    bias : Tensor of shape (n,)
-        Biases ``b`` of the layer.
-
-    Returns
-    -------
-    Tensor of shape (m, n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import relu_layer
-    >>> weight, bias = torch.tensor([[1.0, 2.0], [-3.0, 0.0]]), torch.ones(2)
-    >>> relu_layer(torch.ones(1, 2), weight, bias)
-    tensor([[4., 0.]])
-    """
+def relu_layer(
+    X: Tensor,  # (m, k)
+    weight: Tensor,  # (n, k)
+    bias: Tensor,  # (n,)
+) -> Tensor:  # (m, n)
+    """``max(X W' + b, 0)`` as one differentiable call, see `linear`."""
     return _ReluLayer.apply(X, weight, bias)
 
 

@@ -20,17 +20,6 @@ class Parts:
 
         This includes tensors in lists, in tuples and in other `Parts`. Other attributes
         are kept.
-
-        Parameters
-        ----------
-        function : callable
-            Function of a tensor and its counterpart in each of ``others``.
-        *others : Parts
-            Instances of the same class.
-
-        Returns
-        -------
-        Parts
         """
 
         def visit(first: Any, *rest: Any) -> Any:
@@ -47,15 +36,5 @@ class Parts:
         return type(self)(*map(visit, *columns))
 
     def to(self: P, *args: Any) -> P:
-        """Move or cast all tensors.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Arguments of `torch.Tensor.to`.
-
-        Returns
-        -------
-        Parts
-        """
+        """Move or cast all tensors."""
         return self.map(lambda tensor: tensor.to(*args))

@@ -14,12 +14,7 @@ from torch import Tensor
 
 
 def fresh_seed() -> int:
-    """Draw a seed from the system's entropy.
-
-    Returns
-    -------
-    int
-    """
+    """Draw a seed from the system's entropy."""
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
@@ -30,17 +25,7 @@ ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fres
 
 
 def seed_of(random_state: Seed) -> int:
-    """Convert scikit-learn's ``random_state`` to a seed; fresh entropy for None.
-
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None
-        The parameter of an estimator.
-
-    Returns
-    -------
-    int
-    """
+    """Convert scikit-learn's ``random_state`` to a seed; fresh entropy for None."""
     if random_state is None:
         return ENTROPY.get()()
     if isinstance(random_state, np.random.RandomState):
@@ -73,72 +58,24 @@ class Randomness:
         batch_shape: Iterable[int] = (),
         dtype: torch.dtype = torch.float32,
     ) -> Randomness:
-        """Make one generator for each seed.
-
-        Parameters
-        ----------
-        seeds : sequence of int
-            Seed of each member.
-        batch_shape : tuple of int, default=()
-            Shape of the batch axes.
-        dtype : torch.dtype, default=torch.float32
-            Floating-point type of the matrices.
-
-        Returns
-        -------
-        Randomness
-        """
+        """Make one generator for each seed."""
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         return cls(generators, tuple(batch_shape), dtype)
 
     def stream(self, number: int) -> Randomness:
-        """An independent stream, so that one part of a method does not affect another.
-
-        Parameters
-        ----------
-        number : int
-            Number of the stream.
-
-        Returns
-        -------
-        Randomness
-        """
+        """An independent stream: one part of a method does not affect another."""
         shift = number * 0x9E3779B97F4A7C15
         seeds = [(g.initial_seed() + shift) % 2**63 for g in self.generators]
         return Randomness.of(seeds, self.batch_shape, self.dtype)
 
     def select(self, members: Tensor) -> Randomness:
-        """Keep some members of the single batch axis.
-
-        Parameters
-        ----------
-        members : bool or int Tensor
-            Mask or positions of the members to keep.
-
-        Returns
-        -------
-        Randomness
-        """
+        """Keep some members of the single batch axis."""
         chosen = np.arange(len(self.generators))[members.cpu().numpy()]
         generators = [self.generators[k] for k in chosen]
         return Randomness(generators, (len(generators),), self.dtype)
 
     def normal(self, rows: int, cols: int, std: float) -> Tensor:
-        """Draw from N(0, std^2).
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows of each member's matrix.
-        cols : int
-            Number of columns of each member's matrix.
-        std : float
-            Standard deviation.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, rows, cols)
-        """
+        """Draw from N(0, std^2)."""
         draws = [
             torch.empty(rows, cols, dtype=self.dtype).normal_(0.0, std, generator=g)
             for g in self.generators
@@ -146,21 +83,7 @@ class Randomness:
         return torch.stack(draws).view(*self.batch_shape, rows, cols)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
-        """Draw uniformly between ``-bound`` and ``bound``.
-
-        Parameters
-        ----------
-        rows : int
-            Number of rows of each member's matrix.
-        cols : int
-            Number of columns of each member's matrix.
-        bound : float
-            Largest absolute value.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, rows, cols)
-        """
+        """Draw uniformly between ``-bound`` and ``bound``."""
         draws = [
             torch.empty(rows, cols, dtype=self.dtype).uniform_(
                 -bound, bound, generator=g
@@ -171,30 +94,13 @@ class Randomness:
 
 
 def truncated_normal(
-    mean: np.ndarray,
-    std: np.ndarray | float,
-    low: np.ndarray | float,
-    high: np.ndarray | float,
+    mean: np.ndarray,  # (n,)
+    std: np.ndarray | float,  # (n,)
+    low: np.ndarray | float,  # (n,)
+    high: np.ndarray | float,  # (n,)
     rng: np.random.RandomState,
-) -> np.ndarray:
-    """Draw from normal distributions between two ends.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n,)
-        Means before the distributions are truncated.
-    std : ndarray of shape (n,) or float
-        Standard deviations; 0 is the number between the ends that is nearest to the
-        mean.
-    low, high : ndarray of shape (n,) or float
-        Ends, low <= high; infinite where there is none.
-    rng : RandomState
-        Source of random numbers.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+) -> np.ndarray:  # (n,)
+    """Draw from normal distributions between two ends."""
     varies = (std > 0) & (np.asarray(high) > low)
     unit = np.where(varies, std, 1.0)
     ends = (low - mean) / unit, np.where(varies, (high - mean) / unit, np.inf)

@@ -77,19 +77,7 @@ class RowModel(Parts):
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
-        """The model that predicts zero for every row.
-
-        Parameters
-        ----------
-        n : int
-            Number of columns.
-        like : Tensor
-            Tensor that determines dtype and device.
-
-        Returns
-        -------
-        RowModel
-        """
+        """The model that predicts zero for every row."""
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
 
@@ -98,56 +86,25 @@ class RowModel(Parts):
         """Sum of ``f f'`` over all columns, of shape (rank, rank)."""
         return self.F.mT @ self.F
 
-    def prior_weights(self, counts: Tensor) -> Tensor:
-        """Weight of the precision in rows; a row without cells counts as one cell.
-
-        Parameters
-        ----------
-        counts : Tensor of shape (m,)
-            Number of given cells of each row, or the sum of their weights.
-
-        Returns
-        -------
-        Tensor of shape (m,)
-        """
+    def prior_weights(
+        self,
+        counts: Tensor,  # (m,)
+    ) -> Tensor:  # (m,)
+        """Weight of the precision in rows; a row without cells counts as one cell."""
         counts = counts.to(self.F.dtype) + len(self.F) * self.zeros
         return torch.where(counts > 0, counts, 1) ** self.per_cell
 
     def solve(
         self,
-        starts: Tensor,
-        cols: Tensor,
-        values: Tensor,
-        noise: Tensor | None = None,
-        known: Tensor | float = 0.0,
-        weights: Tensor | None = None,
-        previous: Tensor | None = None,
-    ) -> Tensor:
-        """Coefficients ``w`` of every row, ``(m, rank)``.
-
-        Parameters
-        ----------
-        starts : int64 Tensor of shape (m + 1,)
-            Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-        values : Tensor of shape (n_cells,)
-            Value of each cell.
-        noise : Tensor of shape (m, rank), optional
-            Standard normal numbers times the standard deviation of the noise; with them
-            ``w`` is drawn from its posterior.
-        known : Tensor of shape (m, rank) or float, default=0.0
-            Offset of the prior mean of each row.
-        weights : Tensor of shape (n_cells,), optional
-            Weight of each cell; 1 by default.
-        previous : Tensor of shape (m, rank), optional
-            Previous posterior draw, if ``noise`` is given. The new draw is then
-            over-relaxed: on average, it lies on the other side of the expectation.
-
-        Returns
-        -------
-        Tensor of shape (m, rank)
-        """
+        starts: Tensor,  # (m + 1,)
+        cols: Tensor,  # (n_cells,)
+        values: Tensor,  # (n_cells,)
+        noise: Tensor | None = None,  # (m, rank)
+        known: Tensor | float = 0.0,  # (m, rank)
+        weights: Tensor | None = None,  # (n_cells,)
+        previous: Tensor | None = None,  # (m, rank)
+    ) -> Tensor:  # (m, rank)
+        """Coefficients ``w`` of every row, ``(m, rank)``."""
         rank = self.F.shape[1]
         over = 0.0 if previous is None else OVER
         mean = self.mean + known
@@ -170,11 +127,11 @@ class RowModel(Parts):
 
     def contributions(
         self,
-        cols: Tensor,
-        values: Tensor,
+        cols: Tensor,  # (n_cells,)
+        values: Tensor,  # (n_cells,)
         asked: int,
-        weights: Tensor | None = None,
-        known: Tensor | float = 0.0,
+        weights: Tensor | None = None,  # (n_cells,)
+        known: Tensor | float = 0.0,  # (rank,)
     ) -> tuple[Tensor, Tensor, Tensor]:
         r"""What each cell of one row adds to the prediction of a column.
 
@@ -190,28 +147,6 @@ class RowModel(Parts):
         :math:`m` the mean of the prior and :math:`k` its offset for this row. A link
         adds its part of :math:`u^\top P` to each cell. If all cells are also zeros, the
         mean belongs to the offset.
-
-        Parameters
-        ----------
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-        values : Tensor of shape (n_cells,)
-            Value of each cell.
-        asked : int
-            The column that is predicted.
-        weights : Tensor of shape (n_cells,), optional
-            Weight of each cell; 1 by default.
-        known : Tensor of shape (rank,) or float, default=0.0
-            Offset of the prior mean of the row.
-
-        Returns
-        -------
-        base : Tensor of shape ()
-            Prediction without cells and without the offset of the prior mean.
-        cells : Tensor of shape (n_cells,)
-            What the cells add.
-        prior : Tensor of shape ()
-            What the offset of the prior mean adds.
         """
         if not self.F.shape[1]:
             zero = torch.zeros_like(values)
@@ -232,22 +167,15 @@ class RowModel(Parts):
         rest = (self.mean - mean + known) @ pull
         return self.offset[asked] + f @ mean, added, rest
 
-    def variance(self, starts: Tensor, cols: Tensor) -> Tensor:
+    def variance(
+        self,
+        starts: Tensor,  # (m + 1,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (m, n)
         """Variance of ``F w`` given the cells of each row, in units of the noise.
 
         With ``A`` the left side of the row's system, ``f' A^-1 f`` for each column's
         factors ``f``. A cell has this variance plus 1.
-
-        Parameters
-        ----------
-        starts : int64 Tensor of shape (m + 1,)
-            Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-
-        Returns
-        -------
-        Tensor of shape (m, n)
         """
         n, rank = self.F.shape
         found = self.F.new_zeros(len(starts) - 1, n)
@@ -266,24 +194,10 @@ class RowModel(Parts):
         self,
         starts: Tensor,
         cols: Tensor,
-        at: tuple[Tensor, Tensor],
-        weights: Tensor | None = None,
-    ) -> Tensor:
-        """`variance` of selected cells.
-
-        Parameters
-        ----------
-        starts, cols : Tensor
-            See `solve`.
-        at : pair of int64 Tensor of shape (k,)
-            Row and column of each selected cell.
-        weights : Tensor of shape (n_cells,), optional
-            See `solve`.
-
-        Returns
-        -------
-        Tensor of shape (k,)
-        """
+        at: tuple[Tensor, Tensor],  # (k,)
+        weights: Tensor | None = None,  # (n_cells,)
+    ) -> Tensor:  # (k,)
+        """`variance` of selected cells."""
         rank, order = self.F.shape[1], at[0].argsort()
         found, count = self.F.new_zeros(len(order)), starts.new_zeros(len(starts) - 1)
         count.index_add_(0, at[0], torch.ones_like(at[0]))
@@ -329,22 +243,12 @@ class RowModel(Parts):
             yield block, prior, L
 
 
-def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
-    """Sparse ``(m, n)``: ``1 / sqrt(k)`` at each of the ``k`` cells of a row.
-
-    Parameters
-    ----------
-    starts : int64 Tensor of shape (m + 1,)
-        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-    cols : int64 Tensor of shape (n_cells,)
-        Column of each cell.
-    like : Tensor
-        Tensor that determines dtype and device.
-
-    Returns
-    -------
-    Tensor of shape (m, n), layout sparse_csr
-    """
+def link_matrix(
+    starts: Tensor,  # (m + 1,)
+    cols: Tensor,  # (n_cells,)
+    like: Tensor,
+) -> Tensor:  # (m, n)
+    """Sparse ``(m, n)``: ``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
     count = starts.diff()
     weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
     return compressed_rows(

@@ -36,33 +36,16 @@ class RowSystems:
 
 
 def normal_equations(
-    starts: Tensor,
-    cols: Tensor,
-    values: Tensor,
-    F: Tensor,
-    weights: Tensor | None = None,
+    starts: Tensor,  # (m + 1,)
+    cols: Tensor,  # (n_cells,)
+    values: Tensor,  # (n_cells,)
+    F: Tensor,  # (n, rank)
+    weights: Tensor | None = None,  # (n_cells,)
 ) -> Iterator[RowSystems]:
     """Systems of rows of similar length, in blocks of bounded memory.
 
     Blocks are independent, so they can be solved on different machines. Parameters are
     as in `RowModel.solve`.
-
-    Parameters
-    ----------
-    starts : int64 Tensor of shape (m + 1,)
-        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-    cols : int64 Tensor of shape (n_cells,)
-        Column of each cell.
-    values : Tensor of shape (n_cells,)
-        Value of each cell.
-    F : Tensor of shape (n, rank)
-        Factors of the columns.
-    weights : Tensor of shape (n_cells,), optional
-        Weight of each cell; 1 by default.
-
-    Yields
-    ------
-    RowSystems
     """
     rank = F.shape[1]
     count = starts.diff()

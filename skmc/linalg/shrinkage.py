@@ -15,8 +15,8 @@ SINGLE_LIMIT = 5e-3
 
 
 def shrink(
-    A: Tensor | SparsePlusLowRank,
-    tau: float | Tensor,
+    A: Tensor | SparsePlusLowRank,  # (*batch, m, n)
+    tau: float | Tensor,  # (*batch,)
     *,
     warm_start: SVD | None = None,
     max_rank: int | None = None,
@@ -34,28 +34,6 @@ def shrink(
     - all values, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
       precision, unless ``tau`` is so small that squaring would lose it;
     - all values, by LAPACK.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, n), or SparsePlusLowRank
-        Matrix. A SparsePlusLowRank is made dense only if at least a quarter is stored.
-    tau : float or Tensor of shape (\\*batch,)
-        Threshold, at least 0.
-    warm_start : SVD, optional
-        Decomposition of a nearby shrunk matrix, which predicts rank and vectors.
-    max_rank : int, optional
-        Largest number of singular values to keep.
-    tol : float
-        Tolerance of the partial decomposition, relative to the largest singular value.
-    max_steps : int, optional
-        Steps of the partial decomposition, whose result is then accepted as it is: for
-        iterations that call again with ``warm_start`` and the next matrix.
-
-    Returns
-    -------
-    SVD
-        The shrunk singular values, descending, without zeros (in a batch: without those
-        that are zero in all members).
     """
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
@@ -78,24 +56,16 @@ def shrink(
     return subtracted(_gram(A, tau), tau, cap)
 
 
-def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
+def shrink_dense(
+    A: Tensor,  # (*batch, m, n)
+    tau: float | Tensor,  # (*batch,)
+) -> tuple[Tensor, Tensor]:
     """``D_tau(A)`` as a matrix and its nuclear norm, without singular vectors.
 
     ``D_tau(A) = A f(A' A)`` with ``f(x) = max(1 - tau / sqrt(x), 0)`` of the smaller of
     the two Gram matrices. Where ``|A|_F <= tau`` nothing is decomposed. The precision
     is double, or that of ``A`` where ``tau >= .005 |A|_F``: an error of 1e-7 in the
     squares then causes an error of at most 1e-5 in the result, relative to ``|A|_2``.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, n)
-        The matrix.
-    tau : float or Tensor of shape (\\*batch,)
-        Threshold, at least 0.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, n), Tensor of shape (\\*batch,)
     """
     if A.shape[-2] < A.shape[-1]:
         X, norm = shrink_dense(A.mT, tau)
@@ -122,22 +92,12 @@ def _beside(tau: float | Tensor, s: Tensor) -> float | Tensor:
     return tau[..., None].to(s) if isinstance(tau, Tensor) else tau
 
 
-def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
-    """Subtract ``tau`` from singular values, and drop the smaller ones.
-
-    Parameters
-    ----------
-    found : SVD
-        Decomposition to shrink.
-    tau : float or Tensor of shape (\\*batch,)
-        Threshold, at least 0.
-    cap : int
-        Largest number of singular values to keep.
-
-    Returns
-    -------
-    SVD
-    """
+def subtracted(
+    found: SVD,
+    tau: float | Tensor,  # (*batch,)
+    cap: int,
+) -> SVD:
+    """Subtract ``tau`` from singular values, and drop the smaller ones."""
     s = (found.s - _beside(tau, found.s)).clamp_min(0)
     rank = int((s > 0).sum(-1).max())
     return SVD(found.U, s, found.V).first(min(rank, cap))

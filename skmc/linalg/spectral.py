@@ -144,17 +144,7 @@ class SpectralActivation(nn.Module):
         self.starts: list[Tensor | None] = []  # of each member, (n, k)
 
     def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
-        """Apply the activation.
-
-        Parameters
-        ----------
-        Z : Tensor of shape (\\*batch, m, n)
-            The matrix.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, n)
-        """
+        """Apply the activation."""
         if min(Z.shape[-2:]) < LARGE or not Z.numel():
             return apply_to_singular_values(Z, self.activation)
         members = Z.detach().reshape(-1, *Z.shape[-2:])

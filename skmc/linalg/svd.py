@@ -36,18 +36,11 @@ class SVD(Parts):
     V: Tensor  # (*batch, n, rank)
 
     @classmethod
-    def zero(cls, A: Tensor) -> SVD:
-        """The decomposition of rank 0 for the shape of ``A``.
-
-        Parameters
-        ----------
-        A : Tensor of shape (\\*batch, m, n)
-            The matrix.
-
-        Returns
-        -------
-        SVD
-        """
+    def zero(
+        cls,
+        A: Tensor,  # (*batch, m, n)
+    ) -> SVD:
+        """The decomposition of rank 0 for the shape of ``A``."""
         return cls(A[..., :0], A[..., 0, :0], A.mT[..., :0])
 
     @property
@@ -56,66 +49,28 @@ class SVD(Parts):
         return self.s.shape[-1]
 
     def first(self, rank: int) -> SVD:
-        """The largest singular values and their vectors.
-
-        Parameters
-        ----------
-        rank : int
-            Number of singular values.
-
-        Returns
-        -------
-        SVD
-        """
+        """The largest singular values and their vectors."""
         return SVD(self.U[..., :rank], self.s[..., :rank], self.V[..., :rank])
 
     def low_rank(self) -> LowRank:
-        """The matrix as a product.
-
-        Returns
-        -------
-        LowRank
-        """
+        """The matrix as a product."""
         return LowRank(self.U * self.s[..., None, :], self.V)
 
-    def dense(self) -> Tensor:
-        """Form the matrix.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, m, n)
-        """
+    def dense(self) -> Tensor:  # (*batch, m, n)
+        """Form the matrix."""
         return self.low_rank().dense()
 
 
-def full_svd(A: Tensor) -> SVD:
-    """All singular values, by LAPACK (cuSOLVER on CUDA).
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, m, n)
-        The matrix.
-
-    Returns
-    -------
-    SVD
-    """
+def full_svd(
+    A: Tensor,  # (*batch, m, n)
+) -> SVD:
+    """All singular values, by LAPACK (cuSOLVER on CUDA)."""
     U, s, Vh = torch.linalg.svd(A, full_matrices=False)
     return SVD(U, s, Vh.mT)
 
 
 def svd_of(X: LowRank) -> SVD:
-    """Singular values of a product, without those that are only rounding errors.
-
-    Parameters
-    ----------
-    X : LowRank
-        Product of two factors.
-
-    Returns
-    -------
-    SVD
-    """
+    """Singular values of a product, without those that are only rounding errors."""
     (Q, R), (P, S) = torch.linalg.qr(X.left), torch.linalg.qr(X.right)
     core = full_svd(R @ S.mT)
     eps = torch.finfo(core.s.dtype).eps * max(X.shape)
@@ -124,11 +79,11 @@ def svd_of(X: LowRank) -> SVD:
 
 
 def partial_svd(
-    A: Tensor | SparsePlusLowRank,
+    A: Tensor | SparsePlusLowRank,  # (m, n)
     rank: int,
     *,
     above: float | Tensor = 0.0,
-    start: Tensor | None = None,
+    start: Tensor | None = None,  # (n, k)
     tol: float = 1e-6,
     max_steps: int = STEPS,
 ) -> SVD:
@@ -139,34 +94,6 @@ def partial_svd(
     block, it is restarted with the best triplets. The iteration stops when every
     triplet with ``s + |A v - s u| > above`` has ``|A v - s u| <= tol s_1``, or after
     ``max_steps``.
-
-    Parameters
-    ----------
-    A : Tensor of shape (m, n), or SparsePlusLowRank
-        The matrix.
-    rank : int in [1, min(m, n)]
-        Largest number of singular values.
-    above : float
-        Singular values below this need not be accurate.
-    start : Tensor of shape (n, k), optional
-        Columns that nearly span the right singular vectors, such as those of a nearby
-        matrix. The rest of the block is random, with a fixed seed.
-    tol : float
-        Relative tolerance; at least 50 times the rounding unit of the dtype is used.
-    max_steps : int, default=200
-        Largest number of steps.
-
-    Returns
-    -------
-    SVD
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import partial_svd
-    >>> A = torch.diag(torch.arange(1.0, 41))
-    >>> partial_svd(A, 2).s.round()
-    tensor([40., 39.])
     """
     m, n = A.shape
     width = min(rank + EXTRA, m, n)
@@ -194,21 +121,13 @@ def partial_svd(
     return SVD(U, s, V).first(rank)
 
 
-def spectral_norm(A: SparsePlusLowRank, start: Tensor | None = None) -> Tensor:
+def spectral_norm(
+    A: SparsePlusLowRank,
+    start: Tensor | None = None,  # (n, 1)
+) -> Tensor:  # ()
     """The largest singular value, to a relative accuracy of 1e-4.
 
     LAPACK computes it where a full SVD is faster, and `partial_svd` elsewhere.
-
-    Parameters
-    ----------
-    A : SparsePlusLowRank
-        The matrix.
-    start : Tensor of shape (n, 1), optional
-        Approximate right singular vector.
-
-    Returns
-    -------
-    Tensor of shape ()
     """
     if A.mostly_empty or CROSSOVER * min(A.shape) >= 1 + EXTRA:
         return partial_svd(A, 1, start=start, tol=1e-4).s[0]

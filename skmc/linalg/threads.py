@@ -41,20 +41,7 @@ class Workload(Enum):
 
 
 def work_of(numbers: int, side: int = 0) -> int:
-    """Return the work of a product of a matrix with a square one.
-
-    Parameters
-    ----------
-    numbers : int
-        Number of elements of the matrix, or of all matrices of a batch.
-    side : int, default=0
-        Size of the square matrix; without one, there are only passes over the numbers.
-
-    Returns
-    -------
-    int
-        Multiplications, with the passes converted to multiplications.
-    """
+    """Return the work of a product of a matrix with a square one."""
     return numbers * (side + PASS)
 
 
@@ -78,25 +65,6 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     BLAS of NumPy and SciPy in the whole process, until no block needs it. A block
     inside another may raise the number of threads again. Work on a CUDA device is not
     affected.
-
-    Parameters
-    ----------
-    work : float
-        Result of `work_of`.
-    workload : Workload, default=Workload.PRODUCTS
-        Main kind of operation in the computation.
-
-    Yields
-    ------
-    None
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import threads_for, work_of
-    >>> with threads_for(work_of(240 * 240, side=240)):
-    ...     torch.get_num_threads()
-    1
     """
     small, outside = work < workload.value, (_here.allowed, _here.used)
     allowed = _here.allowed or torch.get_num_threads()
@@ -115,20 +83,11 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
             _here.allowed, _here.used = outside
 
 
-def threads_for_rows(rows: np.ndarray, times: int = 1) -> AbstractContextManager[None]:
-    """`threads_for` computations with rows outside of solves.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_cols)
-        The rows.
-    times : int, default=1
-        How often they are used.
-
-    Returns
-    -------
-    context manager
-    """
+def threads_for_rows(
+    rows: np.ndarray,  # (n_rows, n_cols)
+    times: int = 1,
+) -> AbstractContextManager[None]:
+    """`threads_for` computations with rows outside of solves."""
     return threads_for(work_of(times * rows.size, min(rows.shape)))
 
 
@@ -136,18 +95,6 @@ def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator
     """Call a function for many items, each with one thread, as many as are allowed.
 
     Threads of a single call wait for each other; those of different calls do not.
-
-    Parameters
-    ----------
-    function : callable
-        Function of an item, which can run at the same time for several items.
-    items : iterable
-        Items.
-
-    Yields
-    ------
-    object
-        Results in the order of the items.
     """
     items = list(items)
     n_threads = min(len(items), _here.allowed or torch.get_num_threads())
@@ -216,22 +163,7 @@ _one_blas_thread = _OneBlasThread()
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """Convert the parameter ``device`` of an estimator into a device.
-
-    Parameters
-    ----------
-    device : str or torch.device
-        Name of the device. "auto" is CUDA if there is a CUDA device, else the CPU.
-
-    Returns
-    -------
-    torch.device
-
-    Raises
-    ------
-    ValueError
-        The device is not available; the message lists the available devices.
-    """
+    """Convert the parameter ``device`` of an estimator into a device."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -252,16 +184,6 @@ def memory_of(device: torch.device) -> int:
     """Return the total memory of a device.
 
     On Windows, where Python cannot query it, ``8 GiB`` are assumed.
-
-    Parameters
-    ----------
-    device : torch.device
-        CUDA device or CPU.
-
-    Returns
-    -------
-    int
-        Number of bytes.
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory

@@ -48,45 +48,22 @@ class Answers:
         self.dropped: list[dict[str, Any]] = []
 
     def stored(self) -> dict[str, Any]:
-        """Return what a checkpoint stores.
-
-        Returns
-        -------
-        dict
-        """
+        """Return what a checkpoint stores."""
         return {k: v for k, v in vars(self).items() if k not in NOT_STORED}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Continue from what a checkpoint has stored.
-
-        Parameters
-        ----------
-        stored : dict
-            Result of `stored`.
-        """
+        """Continue from what a checkpoint has stored."""
         vars(self).update(stored)
 
     def update(
         self,
         outputs: dict[str, Any],
-        objective: Tensor,
-        residual: Tensor,
+        objective: Tensor,  # (*batch,)
+        residual: Tensor,  # (*batch,)
         n_iter: int,
-        valid: Tensor,
+        valid: Tensor,  # (*batch,)
     ) -> None:
-        """Record the current iterates, and end the members that have diverged.
-
-        Parameters
-        ----------
-        outputs : dict
-            Current outputs of the solver.
-        objective, residual : Tensor of shape (\\*batch,)
-            Objective and residual of the current iterates.
-        n_iter : int
-            Number of steps so far.
-        valid : bool Tensor of shape (\\*batch,)
-            Members that have not diverged.
-        """
+        """Record the current iterates, and end the members that have diverged."""
         running, diverged = self.running, self.running & ~valid
         self.residual = torch.where(running, residual, self.residual)
         self.n_iter = torch.where(running, n_iter, self.n_iter)
@@ -97,67 +74,43 @@ class Answers:
         self.answer = _where(diverged & ~self.pinned, self.best, self.answer)
         self.end(diverged, Status.DIVERGED)
 
-    def pin(self, members: Tensor, outputs: dict[str, Any]) -> None:
-        """Fix the results of some members, whatever happens later.
-
-        Parameters
-        ----------
-        members : bool Tensor of shape (\\*batch,)
-            Members whose results are fixed.
-        outputs : dict
-            Current outputs of the solver.
-        """
+    def pin(
+        self,
+        members: Tensor,  # (*batch,)
+        outputs: dict[str, Any],
+    ) -> None:
+        """Fix the results of some members, whatever happens later."""
         self.answer = _where(members, outputs, self.answer)
         self.pinned = self.pinned | members
 
     def mark_diverged(self, n_iter: int) -> None:
-        """End all running members as diverged.
-
-        Parameters
-        ----------
-        n_iter : int
-            Number of steps so far.
-        """
+        """End all running members as diverged."""
         self.n_iter = torch.where(self.running, n_iter, self.n_iter)
         self.answer = _where(self.running & ~self.pinned, self.best, self.answer)
         self.end(self.running, Status.DIVERGED)
 
-    def interrupt(self, outputs: dict[str, Any], valid: Tensor) -> None:
-        """End all running members; valid ones have the current outputs.
-
-        Parameters
-        ----------
-        outputs : dict
-            Current outputs of the solver.
-        valid : bool Tensor of shape (\\*batch,)
-            Members that have not diverged.
-        """
+    def interrupt(
+        self,
+        outputs: dict[str, Any],
+        valid: Tensor,  # (*batch,)
+    ) -> None:
+        """End all running members; valid ones have the current outputs."""
         free = self.running & ~self.pinned
         self.answer = _where(free & valid, outputs, self.answer)
         self.answer = _where(free & ~valid, self.best, self.answer)
         self.end(self.running, Status.INTERRUPTED)
 
-    def end(self, members: Tensor, status: Status) -> None:
-        """End some members.
-
-        Parameters
-        ----------
-        members : bool Tensor of shape (\\*batch,)
-            Members to end.
-        status : Status
-            Their final status.
-        """
+    def end(
+        self,
+        members: Tensor,  # (*batch,)
+        status: Status,
+    ) -> None:
+        """End some members."""
         self.status = torch.where(members, list(Status).index(status), self.status)
         self.running = self.running & ~members
 
     def drop_finished(self) -> Tensor | None:
-        """Remove the finished members if they are a quarter of the batch.
-
-        Returns
-        -------
-        int64 Tensor or None
-            Positions of the members that are kept; None if all are.
-        """
+        """Remove the finished members if they are a quarter of the batch."""
         kept, finished = (m.nonzero()[:, 0] for m in (self.running, ~self.running))
         if len(finished) < DROP_SHARE * len(self.running):
             return None
@@ -174,17 +127,7 @@ class Answers:
         return {"answer": _take(self.answer, members), **results}
 
     def solution(self, history: list[tuple[Tensor, dict[str, Tensor]]]) -> Solution:
-        """Return the current solution; running members have status ``MAX_ITER``.
-
-        Parameters
-        ----------
-        history : list of tuple
-            Running members and recorded values at each check.
-
-        Returns
-        -------
-        Solution
-        """
+        """Return the current solution; running members have status ``MAX_ITER``."""
         last = list(Status).index(Status.MAX_ITER)
         status = torch.where(self.running, last, self.status)
         whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}

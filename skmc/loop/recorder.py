@@ -9,24 +9,8 @@ import numpy as np
 TITLE = "singular_values"  # key in history_
 
 
-def matrix_of(estimator: object) -> np.ndarray:
-    """Return the complete matrix of a completer or a sensing regressor.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        Estimator with ``reconstruction_`` or ``matrix_``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_cols)
-        The value of that attribute.
-
-    Raises
-    ------
-    ValueError
-        The estimator has neither attribute.
-    """
+def matrix_of(estimator: object) -> np.ndarray:  # (n_rows, n_cols)
+    """Return the complete matrix of a completer or a sensing regressor."""
     for name in ("reconstruction_", "matrix_"):
         if hasattr(estimator, name):
             return getattr(estimator, name)

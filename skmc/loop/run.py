@@ -63,23 +63,12 @@ class Run:
         self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
 
     def work(self) -> Work:
-        """Return the data needed to resume the solve at this iteration.
-
-        Returns
-        -------
-        Work
-        """
+        """Return the data needed to resume the solve at this iteration."""
         answers = self.answers.stored()
         return Work(self.iteration, self.state, self.history, answers, self._memory())
 
     def resume(self, work: Work) -> None:
-        """Continue from the work of another run of the same solve.
-
-        Parameters
-        ----------
-        work : Work
-            Result of `work` of the other run.
-        """
+        """Continue from the work of another run of the same solve."""
         self.iteration, self.history = work.iteration, work.history
         self.answers.restore(work.answers)
         self.state = self.solver.resume(self.data, work.state)
@@ -93,20 +82,7 @@ class Run:
     def advance(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None = None
     ) -> None:
-        """Run up to iteration ``until``, which is followed by a check.
-
-        Parameters
-        ----------
-        until : int
-            Number of the last iteration.
-        offer : callable or None, default=None
-            Function that is called before every step with the method `work`.
-
-        Raises
-        ------
-        torch.linalg.LinAlgError
-            A decomposition failed, and it is unknown for which of several members.
-        """
+        """Run up to iteration ``until``, which is followed by a check."""
         if not self.answers.running.any():
             return
         try:
@@ -145,17 +121,7 @@ class Run:
                 self.drop_finished()
 
     def check(self, previous: State) -> Progress:
-        """Evaluate residuals, stop rules and history of the current iterate.
-
-        Parameters
-        ----------
-        previous : State
-            State before the last step.
-
-        Returns
-        -------
-        Progress
-        """
+        """Evaluate residuals, stop rules and history of the current iterate."""
         answers, state, n_iter = self.answers, self.state, self.iteration
         outputs = self.solver.outputs(state)
         valid = self._valid(outputs)
@@ -201,12 +167,7 @@ class Run:
             rule.select(kept)  # type: ignore[attr-defined]
 
     def solution(self) -> Solution:
-        """Return the current solution; running members have status ``MAX_ITER``.
-
-        Returns
-        -------
-        Solution
-        """
+        """Return the current solution; running members have status ``MAX_ITER``."""
         return self.answers.solution(self.history)
 
 
@@ -287,19 +248,6 @@ def solve_part(
     """Call `solve`, and raise ``KeyboardInterrupt`` if it was interrupted.
 
     This is for solves that are part of a longer computation.
-
-    Parameters
-    ----------
-    solver : Solver
-        Defines one step.
-    data : Observed or SparseObserved
-        Observed cells.
-    **params : dict
-        Further parameters of `solve`.
-
-    Returns
-    -------
-    Solution
     """
     solution = solve(solver, data, **params)
     if Status.INTERRUPTED in solution.status:

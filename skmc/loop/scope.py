@@ -45,75 +45,23 @@ class CheckpointStore(Protocol):
     """Storage of solves, so that they can be resumed after a crash."""
 
     def fit(self, estimator: object, cells: object) -> AbstractContextManager[None]:
-        """Return the context for the solves of one fit.
-
-        Parameters
-        ----------
-        estimator : object
-            Estimator being fitted.
-        cells : object
-            Observed cells that it is fitted to.
-
-        Returns
-        -------
-        context manager
-        """
+        """Return the context for the solves of one fit."""
 
     def begin(self, solver: Solver, data: object) -> Work | Solution | None:
-        """Load what is stored about the solve that begins now.
-
-        Parameters
-        ----------
-        solver : Solver
-            Defines one step.
-        data : object
-            Observed cells.
-
-        Returns
-        -------
-        Work or Solution or None
-            The solution if the solve was finished, the work if it was not, None if
-            nothing is stored.
-        """
+        """Load what is stored about the solve that begins now."""
 
     def offer(self, work: Callable[[], Work]) -> None:
-        """Store the current work if it is time to; called before every step.
-
-        Parameters
-        ----------
-        work : callable
-            Function that returns the current work.
-        """
+        """Store the current work if it is time to; called before every step."""
 
     def finish(self, solution: Solution) -> None:
-        """Store the solution; called at the end of the solve.
-
-        Parameters
-        ----------
-        solution : Solution
-            Solution of the solve.
-        """
+        """Store the solution; called at the end of the solve."""
 
 
 STORE: ContextVar[CheckpointStore | None] = ContextVar("skmc_store", default=None)
 
 
 def fit_scope(estimator: object, cells: object) -> AbstractContextManager[None]:
-    """Return the context for the solves of one fit.
-
-    Parameters
-    ----------
-    estimator : object
-        Estimator being fitted.
-    cells : object
-        Observed cells that it is fitted to.
-
-    Returns
-    -------
-    context manager
-        The context of the active `CheckpointStore`; without one, a context that does
-        nothing.
-    """
+    """Return the context for the solves of one fit."""
     store = STORE.get()
     return nullcontext() if store is None else store.fit(estimator, cells)
 
@@ -131,15 +79,6 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
     When the time has passed, a running solve ends after its current step, and later
     ones after their first. Limits can be nested; the one that ends first counts.
-
-    Parameters
-    ----------
-    seconds : float or None
-        Time from now on. None sets no limit.
-
-    Yields
-    ------
-    None
     """
     end = math.inf if seconds is None else time.perf_counter() + seconds
     token = _END.set(min(end, _END.get()))
@@ -150,11 +89,5 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return the seconds until the limit.
-
-    Returns
-    -------
-    float
-        Negative once the time has passed, infinite without a limit.
-    """
+    """Return the seconds until the limit."""
     return _END.get() - time.perf_counter()

@@ -58,14 +58,11 @@ class Progress:
     record: dict[str, Tensor]
     pinned: Tensor | None = None
 
-    def keep(self, members: Tensor) -> None:
-        """Make this iterate the answer of some members, unless a later one is kept.
-
-        Parameters
-        ----------
-        members : bool Tensor of shape (\\*batch,)
-            Members whose answer is this iterate.
-        """
+    def keep(
+        self,
+        members: Tensor,  # (*batch,)
+    ) -> None:
+        """Make this iterate the answer of some members, unless a later one is kept."""
         self.pinned = members
 
 
@@ -128,20 +125,7 @@ class Solution:
 
 @torch.no_grad()
 def tensorwise(function: Callable[..., Any], *outputs: Any) -> Any:
-    """Apply a function to tensors, or to the parameters of models one by one.
-
-    Parameters
-    ----------
-    function : callable
-        Maps as many tensors as there are outputs to a tensor.
-    *outputs : Tensor or nn.Module
-        The same output of one or more solutions.
-
-    Returns
-    -------
-    Tensor or nn.Module
-        A model is a new one.
-    """
+    """Apply a function to tensors, or to the parameters of models one by one."""
     if not isinstance(outputs[0], nn.Module):
         return function(*outputs)
     model = copy.deepcopy(outputs[0])

@@ -42,12 +42,6 @@ class HeldOut:
         return progress.n_iter - since >= self.patience
 
     def select(self, members: Tensor) -> None:
-        """Keep some members of the single batch axis.
-
-        Parameters
-        ----------
-        members : bool or int Tensor
-            Mask or positions of the members to keep.
-        """
+        """Keep some members of the single batch axis."""
         self.truth = self.truth.select(members)
         self.memory.update({k: v[members] for k, v in self.memory.items()})

@@ -61,57 +61,21 @@ class FitTasks:
             self.finish()
 
     def finish(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Announce the end of these tasks.
-
-        Parameters
-        ----------
-        fitted : callable or None, default=None
-            Function that returns the attributes that prediction needs.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
-        """
+        """Announce the end of these tasks."""
         arguments: dict[str, Any] = {**self.given}
         if fitted is not None:
             arguments["reconstruction_attributes"] = fitted
         return bool(self.context.call_on_fit_task_end(**arguments))
 
     def part(self, name: str, n_tasks: int | None = 0) -> FitTasks:
-        """Return one of the tasks, which may have tasks of its own.
-
-        Parameters
-        ----------
-        name : str
-            Name of the task.
-        n_tasks : int or None, default=0
-            As for the class.
-
-        Returns
-        -------
-        FitTasks
-        """
+        """Return one of the tasks, which may have tasks of its own."""
         context = self.context.subcontext(task_name=name, max_subtasks=n_tasks)
         return FitTasks(**self.given, context=context)
 
     def done(
         self, name: str, fitted: Callable[[], dict[str, Any]] | None = None
     ) -> bool:
-        """Announce that a task without parts is done.
-
-        Parameters
-        ----------
-        name : str
-            Name of the task.
-        fitted : callable or None, default=None
-            See `finish`.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
-        """
+        """Announce that a task without parts is done."""
         if not self.active:
             return False
         task = self.part(name)
@@ -123,15 +87,6 @@ class FitTasks:
         """Make the fit of another estimator one of these tasks.
 
         Without callbacks, nothing happens: the other estimator may have its own.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Estimator that is fitted in this block.
-
-        Yields
-        ------
-        None
         """
         if not self.active:
             yield
@@ -175,11 +130,5 @@ class CallbackHooks(FitTasks):
         return torch.full_like(progress.running, stop)
 
     def end(self, outputs: dict[str, Any]) -> None:
-        """Announce the end of the fit.
-
-        Parameters
-        ----------
-        outputs : dict
-            Outputs of the solver.
-        """
+        """Announce the end of the fit."""
         self.finish(lambda: self.fitted(outputs))

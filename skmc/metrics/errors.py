@@ -9,26 +9,11 @@ from skmc.cells import Container, in_order_of, to_cells
 
 
 def read(
-    X: Container, M: Container, cells: ArrayLike | None
+    X: Container,  # (n_rows, n_cols)
+    M: Container,  # (n_rows, n_cols)
+    cells: ArrayLike | None,  # (n_rows, n_cols)
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read the arguments of a metric.
-
-    Parameters
-    ----------
-    X : container of shape (n_rows, n_cols)
-        The completion.
-    M : container of shape (n_rows, n_cols)
-        The truth.
-    cells : bool array of shape (n_rows, n_cols) or None
-        Some of the cells, or of the pixels of a picture with channels. None means all.
-        Labels of all three are compared, and sorted like those of ``M``.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rows, n_cols)
-    M : ndarray of shape (n_rows, n_cols)
-    cells : bool ndarray of shape (n_rows, n_cols)
-    """
+    """Read the arguments of a metric."""
     X, cells = (in_order_of(x, M, n, "M") for x, n in ((X, "X"), (cells, "cells")))
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
@@ -47,22 +32,7 @@ def read(
 def compared(
     X: Container, M: Container, cells: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Select the cells to compare.
-
-    Parameters
-    ----------
-    X, M, cells : container, container and bool array or None
-        Arguments of `read`.
-
-    Returns
-    -------
-    found : ndarray of shape (n_compared,)
-        Values of ``X`` at the compared cells.
-    truth : ndarray of shape (n_compared,)
-        Values of ``M`` there.
-    known : ndarray of shape (n_known,)
-        All known values of ``M``.
-    """
+    """Select the cells to compare."""
     found, truth, chosen = read(X, M, cells)
     known = ~np.isnan(truth)
     chosen = chosen & known

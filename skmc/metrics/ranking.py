@@ -31,37 +31,19 @@ class Ranking:
     best: np.ndarray
 
     @classmethod
-    def of(cls, gains: np.ndarray, values: np.ndarray) -> Ranking:
-        """Find the cells with equal predictions.
-
-        Parameters
-        ----------
-        gains : ndarray of shape (n_rows, n_cols)
-            Gains as in this class.
-        values : ndarray of shape (n_rows, n_cols)
-            Predictions of these cells.
-
-        Returns
-        -------
-        Ranking
-        """
+    def of(
+        cls,
+        gains: np.ndarray,  # (n_rows, n_cols)
+        values: np.ndarray,  # (n_rows, n_cols)
+    ) -> Ranking:
+        """Find the cells with equal predictions."""
         starts = np.ones(gains.shape, bool)
         starts[:, 1:] = (values[:, 1:] != values[:, :-1]) | np.isnan(gains[:, 1:])
         ties = starts.ravel().cumsum().reshape(gains.shape) - 1
         return cls(gains, ties, -np.sort(-gains, axis=1))
 
     def joined(self, other: Ranking) -> Ranking:
-        """Append the rows of another ranking.
-
-        Parameters
-        ----------
-        other : Ranking
-            Ranking of as many columns.
-
-        Returns
-        -------
-        Ranking
-        """
+        """Append the rows of another ranking."""
         ties = other.ties + self.ties.max(initial=-1) + 1
         return Ranking(
             np.vstack([self.gains, other.gains]),
@@ -69,19 +51,11 @@ class Ranking:
             np.vstack([self.best, other.best]),
         )
 
-    def expected(self, x: np.ndarray) -> np.ndarray:
-        """Means of a number over the cells of equal predictions.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_rows, n_cols)
-            Number of each ranked cell.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Expectations at each rank, if equal predictions are in random order.
-        """
+    def expected(
+        self,
+        x: np.ndarray,  # (n_rows, n_cols)
+    ) -> np.ndarray:  # (n_rows, n_cols)
+        """Means of a number over the cells of equal predictions."""
         found: np.ndarray = self.total(x) / self.total(np.ones(x.shape))
         return found
 
@@ -93,54 +67,30 @@ class Ranking:
         starts[:, 0] = True
         return np.maximum.accumulate(np.where(starts, rank, 0), axis=1)
 
-    def before(self, x: np.ndarray) -> np.ndarray:
-        """Sums of a number over the cells of larger predictions.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_rows, n_cols)
-            Number of each ranked cell.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-        """
+    def before(
+        self,
+        x: np.ndarray,  # (n_rows, n_cols)
+    ) -> np.ndarray:  # (n_rows, n_cols)
+        """Sums of a number over the cells of larger predictions."""
         sums = np.cumsum(x, axis=1) - x
         found: np.ndarray = np.take_along_axis(sums, self.first_ranks - 1, 1)
         return found
 
-    def total(self, x: np.ndarray) -> np.ndarray:
-        """Sums of a number over the cells of equal predictions.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_rows, n_cols)
-            Number of each ranked cell.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-        """
+    def total(
+        self,
+        x: np.ndarray,  # (n_rows, n_cols)
+    ) -> np.ndarray:  # (n_rows, n_cols)
+        """Sums of a number over the cells of equal predictions."""
         sums = np.bincount(self.ties.ravel(), x.ravel())
         return sums[self.ties]
 
 
-def ranked_gains(X: Container, M: Container, cells: ArrayLike | None = None) -> Ranking:
-    """Sort the gains of each row by its predictions.
-
-    Parameters
-    ----------
-    X : container of shape (n_rows, n_cols)
-        The completion.
-    M : container of shape (n_rows, n_cols)
-        Gains >= 0; a missing cell has no gain.
-    cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Cells to rank. None means all.
-
-    Returns
-    -------
-    Ranking
-    """
+def ranked_gains(
+    X: Container,  # (n_rows, n_cols)
+    M: Container,  # (n_rows, n_cols)
+    cells: ArrayLike | None = None,  # (n_rows, n_cols)
+) -> Ranking:
+    """Sort the gains of each row by its predictions."""
     X, M, cells = read(X, M, cells)
     M = np.where(np.isnan(M), 0.0, M)
     if np.isnan(X[cells]).any():

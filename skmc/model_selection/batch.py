@@ -84,18 +84,7 @@ def fit_batch(completers: Sequence[C], Xs: Sequence[Any]) -> list[C]:
 
 
 def fit_prepared(members: Sequence[tuple[IterativeCompleter, Given]]) -> None:
-    """Fit completers to matrices that they have read, in one batched solve.
-
-    Parameters
-    ----------
-    members : sequence of (completer, Given)
-        Completers with equal `batch_key`, and their matrices.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        The user has interrupted the solve; the completers are fitted nevertheless.
-    """
+    """Fit completers to matrices that they have read, in one batched solve."""
     seeds = [seed_of(completer.random_state) for completer, _ in members]
     solutions = _solutions(members, seeds)
     interrupted = False
@@ -152,58 +141,19 @@ def _member(solution: Solution, k: int) -> Solution:
 
 
 def group_key(completer: object, X: Any) -> Any:
-    """Key that is equal for fits that can share a batch.
-
-    Parameters
-    ----------
-    completer : estimator
-        Estimator to fit.
-    X : container as in ``fit``
-        Matrix to fit it to.
-
-    Returns
-    -------
-    hashable
-
-    Raises
-    ------
-    CannotBatch
-        The fit must run alone.
-    """
+    """Key that is equal for fits that can share a batch."""
     if not isinstance(completer, IterativeCompleter):
         raise CannotBatch(f"{type(completer).__name__} has no batched solve")
     return completer.batch_key(), shape_of(X), str(getattr(X, "dtype", None))
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
-    """Return the shape of a matrix in a container.
-
-    Parameters
-    ----------
-    X : container as in ``fit``
-        The matrix.
-
-    Returns
-    -------
-    tuple of int
-    """
+    """Return the shape of a matrix in a container."""
     return X.matrix_shape if isinstance(X, Entries) else np.shape(X)
 
 
 def batch_pays(completers: Sequence[Any], X: Any) -> bool:
-    """Return whether fits can share one batch, and take less time there than alone.
-
-    Parameters
-    ----------
-    completers : sequence of estimators
-        Completers, at least one, of any class.
-    X : container as in ``fit``
-        Matrix to fit them to.
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether fits can share one batch, and take less time there than alone."""
     try:
         keys = {group_key(completer, X) for completer in completers}
     except CannotBatch:
@@ -213,22 +163,7 @@ def batch_pays(completers: Sequence[Any], X: Any) -> bool:
 
 
 def largest_batch(completer: IterativeCompleter, X: Any, n_workers: int) -> int:
-    """Return the number of fits in a batch for which the memory suffices.
-
-    Parameters
-    ----------
-    completer : completer
-        One of the completers to fit.
-    X : container as in ``fit``
-        One of the matrices to fit.
-    n_workers : int
-        Number of workers that share the memory.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Return the number of fits in a batch for which the memory suffices."""
     device = resolve_device(completer.device)
     memory = MAX_MEMORY_SHARE * memory_of(device) / n_workers
     if device.type == "cpu":

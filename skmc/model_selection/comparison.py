@@ -284,24 +284,7 @@ def _errors(
 def predict_cells(
     completer: BaseCompleter, train: Entries, test: Entries, **given: Any
 ) -> np.ndarray:
-    """Fit a completer to some cells of a matrix, and predict other cells.
-
-    Parameters
-    ----------
-    completer : completer, or imputer of scikit-learn
-        Estimator to fit; it is not cloned.
-    train : Entries
-        Cells to fit to.
-    test : Entries
-        Cells of the same matrix to predict; their values are not used.
-    **given : dict
-        Further arguments of ``fit``, such as features of rows.
-
-    Returns
-    -------
-    ndarray of shape (len(test),)
-        Predicted values of these cells.
-    """
+    """Fit a completer to some cells of a matrix, and predict other cells."""
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
         return fitted.predict_entries(*test.labels)

@@ -20,22 +20,7 @@ OF_ALL_CELLS = "energy_i_score"  # the metric that holds out no cells
 def metrics_of_draws(
     named: Mapping[str, Any], metrics: Sequence[str], draws: int
 ) -> Sequence[str]:
-    """Check the arguments of a comparison of draws.
-
-    Parameters
-    ----------
-    named : mapping of str to completer
-        Completers, one of which must have draws.
-    metrics : sequence of str
-        Metrics of draws; ("nmae",), the default of `compare`, stands for the CRPS.
-    draws : int
-        Number of draws.
-
-    Returns
-    -------
-    sequence of str
-        Metrics of draws.
-    """
+    """Check the arguments of a comparison of draws."""
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws!r}.")
     if tuple(metrics) == ("nmae",):
@@ -99,18 +84,8 @@ class DrawScore:
         return {"crps": crps(values[:, None], truth[None])}
 
 
-def deviations(cells: Entries) -> np.ndarray:
-    """Standard deviations of the columns; 1 for constant or empty columns.
-
-    Parameters
-    ----------
-    cells : Entries
-        Observed cells.
-
-    Returns
-    -------
-    ndarray of shape (n_cols,)
-    """
+def deviations(cells: Entries) -> np.ndarray:  # (n_cols,)
+    """Standard deviations of the columns; 1 for constant or empty columns."""
     cols, n_cols = cells.cols, cells.matrix_shape[1]
     count = np.maximum(np.bincount(cols, minlength=n_cols), 1)
     mean = np.bincount(cols, cells.values, n_cols) / count

@@ -51,21 +51,7 @@ class ErrorScorer:
     metric: str = "rmse"
 
     def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
-        """Score a fitted completer on held-out cells.
-
-        Parameters
-        ----------
-        estimator : completer
-            Fitted completer.
-        X : Entries
-            Held-out cells of the fitted matrix.
-        y : Ignored
-            Ignored; present for compatibility with scikit-learn.
-
-        Returns
-        -------
-        float
-        """
+        """Score a fitted completer on held-out cells."""
         check_scored(self.metric, ERRORS, X)
         if not isinstance(estimator, BaseCompleter):
             raise TypeError(

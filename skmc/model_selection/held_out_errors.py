@@ -31,41 +31,26 @@ class HeldOutErrors:
 
     @classmethod
     def of(
-        cls, values: np.ndarray, donors: np.ndarray, cols: np.ndarray
+        cls,
+        values: np.ndarray,  # (n_cells,)
+        donors: np.ndarray,  # (n_cells,)
+        cols: np.ndarray,  # (n_cells,)
     ) -> HeldOutErrors:
-        """Sort cells by donor.
-
-        Parameters
-        ----------
-        values, donors, cols : ndarray of shape (n_cells,)
-            Fields, in any order.
-
-        Returns
-        -------
-        HeldOutErrors
-        """
+        """Sort cells by donor."""
         order = np.argsort(donors, kind="stable")
         return cls(values[order], donors[order], cols[order])
 
-    def draw(self, missing: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    def draw(
+        self,
+        missing: np.ndarray,  # (n_rows, n_cols)
+        rng: np.random.RandomState,
+    ) -> np.ndarray:  # (n_rows, n_cols)
         """Draw the errors of missing cells, together for each row.
 
         Each row takes the errors of the donor that has most of its missing cells, out
         of six random ones, and those of further donors for the cells that are left.
         After eight rounds, these take random errors of their columns. Columns without
         held-out cells take random errors of other columns.
-
-        Parameters
-        ----------
-        missing : bool ndarray of shape (n_rows, n_cols)
-            Cells to draw.
-        rng : RandomState
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Errors; 0 at the other cells.
         """
         found, left = np.zeros(missing.shape), missing.copy()
         first = np.diff(self.donors, prepend=-1) > 0

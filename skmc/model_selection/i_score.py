@@ -14,7 +14,10 @@ FEWEST = 10  # missing cells of a column that is scored
 
 
 def energy_i_score(
-    completer: BaseCompleter, X: np.ndarray, n_draws: int = 20, seed: int = 0
+    completer: BaseCompleter,
+    X: np.ndarray,  # (n_rows, n_cols)
+    n_draws: int = 20,
+    seed: int = 0,
 ) -> float:
     r"""Energy-I-Score of the draws of a completer, without the true missing values.
 
@@ -39,44 +42,6 @@ def energy_i_score(
     column is observed, the one with the most observed cells there replaces them, and
     the other rows are left out. Columns with fewer than ten missing cells are not
     scored. The CRPS is that of `skmc.metrics.crps`.
-
-    Parameters
-    ----------
-    completer : completer with ``sample``
-        Completer, which is cloned for each fit.
-    X : ndarray of shape (n_rows, n_cols)
-        Matrix with NaN in missing cells.
-    n_draws : int >= 1, default=20
-        Number of draws.
-    seed : int, default=0
-        Seed of the draws.
-
-    Returns
-    -------
-    float
-        Lower is better.
-
-    Raises
-    ------
-    ValueError
-        No column can be scored.
-
-    References
-    ----------
-    Näf, Grzesiak, Scornet. What is a good imputation under MAR missingness?
-    arXiv:2403.19196 (2024). -- How to rank imputation methods? arXiv:2507.11297 (2025).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc import GaussianCompleter
-    >>> from skmc.model_selection import energy_i_score
-    >>> rng = np.random.RandomState(0)
-    >>> x = rng.randn(500)
-    >>> y = np.where(rng.rand(500) < 0.5, np.nan, x + rng.randn(500))
-    >>> score = energy_i_score(GaussianCompleter(), np.column_stack([x, y]))
-    >>> print(round(score, 1))  # 1 / sqrt(2 pi) if the distribution is right
-    0.4
     """
     X = X[:, ~np.isnan(X).all(0)]
     seen = ~np.isnan(X)

@@ -7,13 +7,7 @@ from pathlib import Path
 
 
 def start_peak() -> float:
-    """Reset the peak memory of the process, and return the MiB in use.
-
-    Returns
-    -------
-    float
-        NaN on systems other than Linux.
-    """
+    """Reset the peak memory of the process, and return the MiB in use."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -22,18 +16,7 @@ def start_peak() -> float:
 
 
 def memory_of(name: str) -> float:
-    """Read a figure of the process.
-
-    Parameters
-    ----------
-    name : {"VmHWM", "VmRSS"}
-        Peak or present memory.
-
-    Returns
-    -------
-    float
-        MiB; NaN on systems other than Linux.
-    """
+    """Read a figure of the process."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -15,24 +15,7 @@ BLOCK = 2**22  # largest number of cells ranked at once
 
 
 def check_scored(metric: str, known: Iterable[str], X: object) -> None:
-    """Check the metric of a scorer, and the cells that it scores.
-
-    Parameters
-    ----------
-    metric : str
-        Name of a metric.
-    known : iterable of str
-        All names of metrics.
-    X : object
-        Held-out cells.
-
-    Raises
-    ------
-    ValueError
-        The metric is unknown.
-    TypeError
-        ``X`` is not `Entries`.
-    """
+    """Check the metric of a scorer, and the cells that it scores."""
     if metric not in known:
         raise ValueError(f"metric must be among {tuple(known)}, got {metric!r}.")
     if not isinstance(X, Entries):
@@ -87,21 +70,7 @@ class RankingScorer:
     threshold: float | None = None
 
     def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
-        """Score a fitted completer on held-out cells.
-
-        Parameters
-        ----------
-        estimator : completer
-            Fitted completer with the method ``recommend``.
-        X : Entries
-            Held-out cells of the fitted matrix.
-        y : Ignored
-            Ignored; present for compatibility with scikit-learn.
-
-        Returns
-        -------
-        float
-        """
+        """Score a fitted completer on held-out cells."""
         check_scored(self.metric, RANKING, X)
         if not hasattr(estimator, "recommend"):
             raise TypeError(

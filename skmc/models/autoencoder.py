@@ -12,54 +12,21 @@ from skmc.linalg import Randomness, affine
 
 
 def bent(a: Tensor) -> Tensor:
-    """``1.7159 tanh(2a/3)``, whose value at 1 is 1 (LeCun).
-
-    Parameters
-    ----------
-    a : Tensor
-        Weighted sums of inputs.
-
-    Returns
-    -------
-    Tensor of the same shape
-    """
+    """``1.7159 tanh(2a/3)``, whose value at 1 is 1 (LeCun)."""
     return 1.7159 * torch.tanh(a * (2 / 3))
 
 
 def slope_at(z: Tensor) -> Tensor:
-    """The derivative of `bent` as a function of its value ``z``.
-
-    Parameters
-    ----------
-    z : Tensor
-        Values of `bent`.
-
-    Returns
-    -------
-    Tensor of the same shape
-    """
+    """The derivative of `bent` as a function of its value ``z``."""
     return (2 / 3) * (1.7159 - z.square() / 1.7159)
 
 
 def hidden_layers(
-    weights: Sequence[Tensor], biases: Sequence[Tensor], rows: Tensor
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    rows: Tensor,  # (*batch, k, n_cols)
 ) -> list[Tensor]:
-    """Outputs of all layers but the last one.
-
-    Parameters
-    ----------
-    weights : sequence of Tensor
-        Weights of all layers.
-    biases : sequence of Tensor
-        Biases of all layers.
-    rows : Tensor of shape (\\*batch, k, n_cols)
-        Inputs of the network.
-
-    Returns
-    -------
-    list of Tensor
-        Each of shape (\\*batch, k, width).
-    """
+    """Outputs of all layers but the last one."""
     outputs = []
     for W, b in zip(weights[:-1], biases[:-1], strict=True):
         rows = bent(affine(b, rows, W))
@@ -114,41 +81,18 @@ class Autoencoder(nn.Module):
         gain: float = 4.0,
         **params: bool,
     ) -> Autoencoder:
-        """Draw weights within ``+-gain sqrt(6 / (fan_in + fan_out))``; biases are zero.
-
-        Parameters
-        ----------
-        widths : sequence of int
-            Widths of all layers, including input and output.
-        rng : Randomness
-            Source of random numbers.
-        gain : float, default=4.0
-            Factor of the bound.
-        **params : dict
-            Other parameters of the constructor.
-
-        Returns
-        -------
-        Autoencoder
-        """
+        """Draw weights within ``+-gain sqrt(6 / (fan_in + fan_out))``; no biases."""
         sizes = list(itertools.pairwise(widths))
         weights = [rng.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
         return cls(
             weights, [torch.zeros_like(W[..., :1, :]) for W in weights], **params
         )
 
-    def hidden(self, rows: Tensor) -> list[Tensor]:
-        """Outputs of the hidden layers, each of shape (\\*batch, k, width).
-
-        Parameters
-        ----------
-        rows : Tensor of shape (\\*batch, k, n_cols)
-            Rows, zero where missing.
-
-        Returns
-        -------
-        list of Tensor
-        """
+    def hidden(
+        self,
+        rows: Tensor,  # (*batch, k, n_cols)
+    ) -> list[Tensor]:
+        """Outputs of the hidden layers, each of shape (\\*batch, k, width)."""
         return hidden_layers(list(self.weights), list(self.biases), rows)
 
     def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same

@@ -32,21 +32,7 @@ class Branch(nn.Module):
 
     @classmethod
     def random(cls, widths: Sequence[int], std: float, rng: Randomness) -> Branch:
-        """Draw weights: N(0, std^2) in the table, N(0, 1/fan_in) in further layers.
-
-        Parameters
-        ----------
-        widths : sequence of int
-            Number of items, and the widths of the layers.
-        std : float
-            Standard deviation of the table's entries.
-        rng : Randomness
-            Source of random numbers.
-
-        Returns
-        -------
-        Branch
-        """
+        """Draw weights: N(0, std^2) in the table, N(0, 1/fan_in) in further layers."""
         first, *rest = itertools.pairwise(widths)
         weights = [rng.normal(*first, std)]
         weights += [rng.normal(a, b, a**-0.5) for a, b in rest]

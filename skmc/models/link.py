@@ -45,66 +45,35 @@ class LinkedFactorization(nn.Module):
 
     @classmethod
     def nearly_linear(
-        cls, U: Tensor, V: Tensor, n_units: int, rng: Randomness
+        cls,
+        U: Tensor,  # (*batch, n_rows, rank)
+        V: Tensor,  # (*batch, n_cols, rank)
+        n_units: int,
+        rng: Randomness,
     ) -> LinkedFactorization:
-        """Draw a link near the identity: heights N(0, .1^2), the rest N(0, 1).
-
-        Parameters
-        ----------
-        U : Tensor of shape (\\*batch, n_rows, rank)
-            Factors of the rows.
-        V : Tensor of shape (\\*batch, n_cols, rank)
-            Factors of the columns.
-        n_units : int
-            Number of units of the link.
-        rng : Randomness
-            Source of random numbers.
-
-        Returns
-        -------
-        LinkedFactorization
-        """
+        """Draw a link near the identity: heights N(0, .1^2), the rest N(0, 1)."""
         units = [rng.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
         return cls(U, V, *units)
 
-    def latent(self) -> Tensor:
-        """``C``, shape ``(*batch, n_rows, n_cols)``.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def latent(self) -> Tensor:  # (*batch, n_rows, n_cols)
+        """``C``, shape ``(*batch, n_rows, n_cols)``."""
         return self.U @ self.V.mT
 
-    def link(self, C: Tensor) -> Tensor:
-        """Apply the link to every cell.
-
-        Parameters
-        ----------
-        C : Tensor of shape (\\*batch, n_rows, n_cols)
-            Latent matrix.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def link(
+        self,
+        C: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Apply the link to every cell."""
         return _Link.apply(
             C, self.slope, self.offset, self.heights, self.steeps, self.shifts
         )
 
     @torch.no_grad()
-    def link_and_slope(self, C: Tensor) -> tuple[Tensor, Tensor]:
-        """``f(C)`` and ``f'(C)``, without a graph.
-
-        Parameters
-        ----------
-        C : Tensor of shape (\\*batch, n_rows, n_cols)
-            Latent matrix.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
+    def link_and_slope(
+        self,
+        C: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> tuple[Tensor, Tensor]:
+        """``f(C)`` and ``f'(C)``, without a graph."""
         parts = []
         for c in _blocks(C):
             T = _bent(c, self.steeps, self.shifts)
@@ -120,18 +89,11 @@ class LinkedFactorization(nn.Module):
         """Number of elements that `decode` holds in memory for each row."""
         return self.V.numel()
 
-    def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows ``f(V u)`` of ``u (k, rank)`` and derivatives (k, n_cols, rank).
-
-        Parameters
-        ----------
-        u : Tensor of shape (k, rank)
-            Factors of some rows.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
+    def decode(
+        self,
+        u: Tensor,  # (k, rank)
+    ) -> tuple[Tensor, Tensor]:
+        """Rows ``f(V u)`` of ``u (k, rank)`` and derivatives (k, n_cols, rank)."""
         X, slope = self.link_and_slope(u @ self.V.mT)
         return X, slope[..., None] * self.V
 

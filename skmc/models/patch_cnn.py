@@ -44,36 +44,20 @@ class Patches:
             (row, col, row, col, *rest),
         )
 
-    def around(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Patches around cells, shape ``(n_cells, side, side, *channels)``.
-
-        Parameters
-        ----------
-        rows : int64 Tensor of shape (n_cells,)
-            Row of each cell.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-
-        Returns
-        -------
-        Tensor
-        """
+    def around(
+        self,
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:
+        """Patches around cells, shape ``(n_cells, side, side, *channels)``."""
         return self.view[rows, cols]
 
-    def elsewhere(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """False where a patch shows the cell itself or one of its reflections.
-
-        Parameters
-        ----------
-        rows : int64 Tensor of shape (n_cells,)
-            Row of each cell.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-
-        Returns
-        -------
-        bool Tensor of shape (n_cells, side, side)
-        """
+    def elsewhere(
+        self,
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells, side, side)
+        """False where a patch shows the cell itself or one of its reflections."""
         window = torch.arange(self.side, device=rows.device)
         same_row = self.rows[rows[:, None] + window] == rows[:, None]
         same_col = self.cols[cols[:, None] + window] == cols[:, None]
@@ -165,21 +149,12 @@ class PatchCNN(nn.Module):
         self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)
         self.float()
 
-    def windows(self, patches: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
-        """Input of the convolution, and the means of the patches.
-
-        Parameters
-        ----------
-        patches : Tensor of shape (n_cells, side, side, 2)
-            Values, and whether they are known.
-        shown : bool Tensor of shape (n_cells, side, side)
-            Mask of the cells that the network sees.
-
-        Returns
-        -------
-        tuple of Tensor
-            Tensors of shape ``(n_cells, (side - 2)^2, 18)`` and ``(n_cells,)``.
-        """
+    def windows(
+        self,
+        patches: Tensor,  # (n_cells, side, side, 2)
+        shown: Tensor,  # (n_cells, side, side)
+    ) -> tuple[Tensor, Tensor]:
+        """Input of the convolution, and the means of the patches."""
         values, known = (patches * shown[..., None]).unbind(-1)
         mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
         x = torch.stack([(values - mean[:, None, None]) * known, known], -1)
@@ -188,60 +163,35 @@ class PatchCNN(nn.Module):
         shape, strides = (n, p, p, 3, 6), (patch, row, col, row, channel)
         return x.as_strided(shape, strides).reshape(n, p * p, WINDOW), mean
 
-    def forward(self, windows: Tensor, mean: Tensor) -> Tensor:
-        """Predict cells from the `windows` of their patches, in units of ``unit``.
-
-        Parameters
-        ----------
-        windows : Tensor of shape (n_cells, (side - 2)^2, 18)
-            Input of the convolution.
-        mean : Tensor of shape (n_cells,)
-            Means of the patches.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def forward(
+        self,
+        windows: Tensor,  # (n_cells, (side - 2)^2, 18)
+        mean: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells,)
+        """Predict cells from the `windows` of their patches, in units of ``unit``."""
         first, *hidden, last = zip(self.weights, self.biases, strict=True)
         x = relu_layer(windows.flatten(0, 1), *first).view(len(windows), -1)
         for layer in hidden:
             x = relu_layer(x, *layer)
         return F.linear(x, *last)[:, 0] + mean
 
-    def picture(self, values: Tensor, mask: Tensor) -> Tensor:
-        """The picture for `Patches`, zero where unknown.
-
-        Parameters
-        ----------
-        values : Tensor of shape (n_rows, n_cols)
-            Values of the cells.
-        mask : bool Tensor of shape (n_rows, n_cols)
-            True where the cell is known.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols, 2)
-        """
+    def picture(
+        self,
+        values: Tensor,  # (n_rows, n_cols)
+        mask: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols, 2)
+        """The picture for `Patches`, zero where unknown."""
         shown = torch.where(mask, values / self.unit, 0.0).clamp(-LARGEST, LARGEST)
         return torch.stack([shown, mask.to(shown.dtype)], -1).float()
 
     @torch.no_grad()
-    def predict(self, patches: Patches, rows: Tensor, cols: Tensor) -> Tensor:
-        """Predict cells from patches of a `picture`, in units of ``unit``.
-
-        Parameters
-        ----------
-        patches : Patches
-            Patches of a `picture`.
-        rows : int64 Tensor of shape (n_cells,)
-            Row of each cell.
-        cols : int64 Tensor of shape (n_cells,)
-            Column of each cell.
-
-        Returns
-        -------
-        Tensor of shape (n_cells,)
-        """
+    def predict(
+        self,
+        patches: Patches,
+        rows: Tensor,  # (n_cells,)
+        cols: Tensor,  # (n_cells,)
+    ) -> Tensor:  # (n_cells,)
+        """Predict cells from patches of a `picture`, in units of ``unit``."""
         size = max(1, BLOCK // self.side**2)
         return torch.cat(
             [
@@ -250,20 +200,12 @@ class PatchCNN(nn.Module):
             ]
         )
 
-    def fill(self, data: Observed, order: Tensor) -> Tensor:
-        """Fill hidden cells in their `filling_order`; predicted cells count as known.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        order : int64 Tensor of shape (n_rows, n_cols)
-            Rounds from `filling_order`.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols)
-        """
+    def fill(
+        self,
+        data: Observed,
+        order: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """Fill hidden cells in their `filling_order`; predicted ones count as known."""
         X, known = data.values, data.mask
         for n_round in range(1, int(order.max()) + 1):
             rows, cols = torch.nonzero(order == n_round, as_tuple=True)
@@ -274,20 +216,12 @@ class PatchCNN(nn.Module):
                 known = order <= n_round
         return X
 
-    def complete(self, data: Observed, order: Tensor) -> Tensor:
-        """`fill`, with observed cells predicted from the other observed cells.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        order : int64 Tensor of shape (n_rows, n_cols)
-            Rounds from `filling_order`.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols)
-        """
+    def complete(
+        self,
+        data: Observed,
+        order: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """`fill`, with observed cells predicted from the other observed cells."""
         rows, cols = torch.nonzero(data.mask, as_tuple=True)
         patches = Patches(self.picture(data.values, data.mask), self.side)
         own = self.predict(patches, rows, cols).to(data.values.dtype) * self.unit

@@ -45,8 +45,8 @@ class SkipNetwork(nn.Module):
     def from_svd(
         cls,
         svd: SVD,
-        inputs: Tensor,
-        ridge: float | Tensor,
+        inputs: Tensor,  # (*batch, n_rows, n_inputs)
+        ridge: float | Tensor,  # (*batch,)
         n_units: int,
         rng: Randomness,
     ) -> SkipNetwork:
@@ -56,23 +56,6 @@ class SkipNetwork(nn.Module):
         their ridge regression on ``inputs (n_rows, n_cols)``, and the skip connection
         maps them back. Directions are N(0, 4 / rank), shifts N(0, 1) and the decoder's
         weights N(0, .01^2).
-
-        Parameters
-        ----------
-        svd : SVD
-            Decomposition of the matrix.
-        inputs : Tensor of shape (\\*batch, n_rows, n_inputs)
-            Inputs of the network.
-        ridge : float or Tensor of shape (\\*batch,)
-            Weight of the squared parameters in that regression.
-        n_units : int
-            Number of hidden units.
-        rng : Randomness
-            Source of random numbers.
-
-        Returns
-        -------
-        SkipNetwork
         """
         n_rows, n_cols = inputs.shape[-2:]
         codes = svd.U * n_rows**0.5
@@ -106,18 +89,11 @@ class SkipNetwork(nn.Module):
         rank, n_units = self.directions.shape
         return rank * max(n_units, self.skip.shape[1])
 
-    def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows decoded from codes (k, rank), and derivatives (k, n_cols, rank).
-
-        Parameters
-        ----------
-        code : Tensor of shape (k, rank)
-            Codes of the rows.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
+    def decode(
+        self,
+        code: Tensor,  # (k, rank)
+    ) -> tuple[Tensor, Tensor]:
+        """Rows decoded from codes (k, rank), and derivatives (k, n_cols, rank)."""
         bent = self._bent(code)
         steep = (1 - bent.square())[:, None] * self.directions  # (k, rank, n_units)
         slope = steep @ self.decoder + self.skip

@@ -61,7 +61,7 @@ class SpectralNetwork(nn.Module):
     @classmethod
     def near_zero(
         cls,
-        values: Tensor,
+        values: Tensor,  # (*batch, n_rows, n_cols)
         layers: Sequence[int],
         activation: Activation,
         rng: Randomness,
@@ -69,27 +69,7 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """Start ``U_k`` and ``V_k`` at 1e-4 on the diagonal plus noise of 1e-6 there.
-
-        Parameters
-        ----------
-        values : Tensor of shape (\\*batch, n_rows, n_cols)
-            Zero-filled values, of which only the shape is used.
-        layers : sequence of int
-            Number of matrices in each layer but the last.
-        activation : Activation
-            Activation of the singular values.
-        rng : Randomness
-            Source of random numbers.
-        width : int or None, default=None
-            Inner dimension of the factors; None is ``min(shape)``.
-        scale : float or Tensor, default=1.0
-            Factor of the output.
-
-        Returns
-        -------
-        SpectralNetwork
-        """
+        """Start ``U_k`` and ``V_k`` at 1e-4 plus noise of 1e-6 on the diagonal."""
         width = width or min(values.shape[-2:])
         factors = []
         for n in values.shape[-2:]:
@@ -102,7 +82,7 @@ class SpectralNetwork(nn.Module):
     @classmethod
     def spectral(
         cls,
-        values: Tensor,
+        values: Tensor,  # (*batch, n_rows, n_cols)
         layers: Sequence[int],
         activation: Activation,
         rng: Randomness,
@@ -115,25 +95,6 @@ class SpectralNetwork(nn.Module):
         The singular values are about 1e-8 times those of ``values``. All ``U_k V_k'``
         start equal, as this small matrix divided by the sum of the
         ``alpha``, because ``Gamma`` only shrinks singular values.
-
-        Parameters
-        ----------
-        values : Tensor of shape (\\*batch, n_rows, n_cols)
-            Zero-filled values.
-        layers : sequence of int
-            Number of matrices in each layer but the last.
-        activation : Activation
-            Activation of the singular values.
-        rng : Randomness
-            Source of random numbers.
-        width : int or None, default=None
-            Inner dimension of the factors; None is ``min(shape)``.
-        scale : float or Tensor, default=1.0
-            Factor of the output.
-
-        Returns
-        -------
-        SpectralNetwork
         """
         svd = full_svd(SMALL * values)
         # A singular value that starts at zero would stay there.

@@ -11,21 +11,7 @@ import numpy as np
 def checked_widths(
     widths: Sequence[int] | np.ndarray, name: str = "hidden", *, fewest: int = 1
 ) -> list[int]:
-    """Return ``widths`` as a list, or raise an error that names the fault.
-
-    Parameters
-    ----------
-    widths : sequence of int
-        Widths of the layers.
-    name : str, default="hidden"
-        Name of the parameter in error messages.
-    fewest : int, default=1
-        Smallest number of layers.
-
-    Returns
-    -------
-    list of int
-    """
+    """Return ``widths`` as a list, or raise an error that names the fault."""
     whole = all(isinstance(w, Integral) and not isinstance(w, bool) for w in widths)
     if not whole or any(w < 1 for w in widths) or len(widths) < fewest:
         raise ValueError(

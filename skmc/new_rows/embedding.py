@@ -27,34 +27,17 @@ class Decoder(Protocol):
     def n_held(self) -> int:
         """Number of elements that `decode` holds in memory for each row."""
 
-    def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (k, n_cols) of ``u (k, rank)``, and derivatives (k, n_cols, rank).
-
-        Parameters
-        ----------
-        u : Tensor of shape (k, rank)
-            Embeddings.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
+    def decode(
+        self,
+        u: Tensor,  # (k, rank)
+    ) -> tuple[Tensor, Tensor]:
+        """Rows (k, n_cols) of ``u (k, rank)``, and derivatives (k, n_cols, rank)."""
 
     def double(self) -> Decoder:
-        """Convert to double precision, in place.
-
-        Returns
-        -------
-        Decoder
-        """
+        """Convert to double precision, in place."""
 
     def cpu(self) -> Decoder:
-        """Move to the CPU, in place.
-
-        Returns
-        -------
-        Decoder
-        """
+        """Move to the CPU, in place."""
 
 
 @dataclass(frozen=True)
@@ -96,24 +79,14 @@ class EmbeddedRows:
     line: tuple[Tensor, Tensor, float]  # x = offset + slope w: (n,), (n, rank), spread
 
     @classmethod
-    def of(cls, decoder: Decoder, U: Tensor, X: Tensor, data: Observed) -> EmbeddedRows:
-        """Make it from embeddings ``U (m, rank)`` and rows ``X (m, n)`` of a fit.
-
-        Parameters
-        ----------
-        decoder : Decoder
-            Decoder that maps embeddings to rows.
-        U : Tensor of shape (m, rank)
-            Embeddings.
-        X : Tensor of shape (m, n)
-            Rows of these embeddings.
-        data : Observed
-            Cells of the fit.
-
-        Returns
-        -------
-        EmbeddedRows
-        """
+    def of(
+        cls,
+        decoder: Decoder,
+        U: Tensor,  # (m, rank)
+        X: Tensor,  # (m, n)
+        data: Observed,
+    ) -> EmbeddedRows:
+        """Make it from embeddings ``U (m, rank)`` and rows ``X (m, n)`` of a fit."""
         noise = data.misfit(X) / data.n_observed
         free = data.n_observed - U.shape[1] * sum(data.shape)
         noise = noise * data.n_observed / torch.maximum(free, data.n_observed / 10)

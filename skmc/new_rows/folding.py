@@ -88,44 +88,28 @@ class FoldIn:
     noise: float
 
     @classmethod
-    def later(cls, completion: Tensor, data: Observed) -> Deferred:
-        """Defer `of`, with copies of its input on the CPU.
-
-        Parameters
-        ----------
-        completion : Tensor of shape (m, n)
-            The completed matrix.
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        Deferred
-        """
+    def later(
+        cls,
+        completion: Tensor,  # (m, n)
+        data: Observed,
+    ) -> Deferred:
+        """Defer `of`, with copies of its input on the CPU."""
         head = slice(2 * ROWS_JUDGED)
         read = completion.detach(), data.values[head], data.mask[head]
         return Deferred(cls.of, *(part.to("cpu", copy=True) for part in read))
 
     @classmethod
-    def of(cls, completion: Tensor, values: Tensor, mask: Tensor) -> FoldIn:
+    def of(
+        cls,
+        completion: Tensor,  # (m, n)
+        values: Tensor,  # (at least 200 or m, n)
+        mask: Tensor,  # (at least 200 or m, n)
+    ) -> FoldIn:
         """Make it from a completion ``(m, n)`` and its observed cells.
 
         ``noise`` is the most likely one of powers of ten times the variance of the
         cells: with a quarter of their observed cells hidden, rows of one half of the
         matrix are completed from the row space of the other half.
-
-        Parameters
-        ----------
-        completion : Tensor of shape (m, n)
-            The completed matrix.
-        values : Tensor of shape (at least 200 or m, n)
-            Values of the observed cells; only the first 200 rows are read.
-        mask : bool Tensor of shape (at least 200 or m, n)
-            True where a cell is observed.
-
-        Returns
-        -------
-        FoldIn
         """
         X, values = completion.double(), values.double()
         # There may be few first new rows, whereas the fitted matrix is large.
@@ -149,45 +133,28 @@ class FoldIn:
             return replace(whole, noise=noises[surprise.argmin()])
 
     @classmethod
-    def with_noise(cls, completion: Tensor, noise: float) -> FoldIn:
-        """Make it from a completion ``(m, n)`` and a known noise.
-
-        Parameters
-        ----------
-        completion : Tensor of shape (m, n)
-            The completed matrix.
-        noise : float
-            Variance of the cells around the completion.
-
-        Returns
-        -------
-        FoldIn
-        """
+    def with_noise(
+        cls,
+        completion: Tensor,  # (m, n)
+        noise: float,
+    ) -> FoldIn:
+        """Make it from a completion ``(m, n)`` and a known noise."""
         space = cls._row_space(completion.double())
         return replace(space, noise=noise)
 
     @classmethod
     def noise_of(
-        cls, completion: Tensor, values: Tensor, seen: Tensor, hidden: Tensor
+        cls,
+        completion: Tensor,  # (m, n)
+        values: Tensor,  # (m, n)
+        seen: Tensor,  # (m, n)
+        hidden: Tensor,  # (m, n)
     ) -> float:
         """Find the noise under which held-out cells are most likely.
 
         The likelihood of a cell takes into account how well the cells of its row
         determine it. A squared error would prefer a noise that is far too small where
         the few held-out cells happen to be in well-determined rows.
-
-        Parameters
-        ----------
-        completion : Tensor of shape (m, n)
-            Completion of the seen cells.
-        values : Tensor of shape (m, n)
-            Values of the seen and the hidden cells.
-        seen, hidden : Tensor of shape (m, n)
-            Weights of the cells to train on, and of those held out; 0 at others.
-
-        Returns
-        -------
-        float
         """
         with threads_for(work_of(completion.numel(), min(completion.shape))):
             rows = hidden.any(1).nonzero()[: 2 * ROWS_JUDGED, 0]

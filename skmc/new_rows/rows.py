@@ -40,18 +40,11 @@ class RowIndex:
         found[again[~equal]] = -1
         return found
 
-    def find(self, cells: np.ndarray) -> np.ndarray:
-        """Find the position of the first equal row; it is -1 if no row is equal.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_rows, n_cols)
-            Rows to find, NaN where missing.
-
-        Returns
-        -------
-        int ndarray of shape (n_rows,)
-        """
+    def find(
+        self,
+        cells: np.ndarray,  # (n_rows, n_cols)
+    ) -> np.ndarray:  # (n_rows,)
+        """Find the position of the first equal row; it is -1 if no row is equal."""
         if cells.dtype != self.cells.dtype:
             return np.full(len(cells), -1)
         cells = _canonical(cells)

@@ -49,22 +49,13 @@ class RowStream:
     origin: Tensor  # (n,)
 
     @classmethod
-    def of(cls, rows: Tensor, cols: Tensor, cells: SparseObserved) -> RowStream:
-        """Make it from the factors of a fit, by one pass over its cells.
-
-        Parameters
-        ----------
-        rows : Tensor of shape (m, p)
-            Vectors ``e_i``.
-        cols : Tensor of shape (n, p)
-            Vectors ``h_j``.
-        cells : SparseObserved
-            Cells of the fit, not scaled.
-
-        Returns
-        -------
-        RowStream
-        """
+    def of(
+        cls,
+        rows: Tensor,  # (m, p)
+        cols: Tensor,  # (n, p)
+        cells: SparseObserved,
+    ) -> RowStream:
+        """Make it from the factors of a fit, by one pass over its cells."""
         n, p = cols.shape
         sums = cells.to(torch.float64).sums(cells.values.double(), by_column=True)[0]
         origin = sums / torch.bincount(cells.cols, minlength=n).clamp_min(1)
@@ -75,19 +66,7 @@ class RowStream:
         return empty
 
     def extended(self, m: int, n: int, row_biases: bool) -> RowStream:
-        """Append rows and columns without cells.
-
-        Parameters
-        ----------
-        m, n : int
-            Numbers of rows and of columns, at least the current ones.
-        row_biases : bool
-            Whether rows have biases.
-
-        Returns
-        -------
-        RowStream
-        """
+        """Append rows and columns without cells."""
         p = self.cols.shape[1]
         rows = torch.cat([self.rows, self.rows.new_zeros(m - len(self.rows), p)])
         rows[:, -1] = 1
@@ -105,9 +84,9 @@ class RowStream:
 
     def replaced(
         self,
-        touched: Tensor,
-        before: SparseObserved,
-        after: SparseObserved,
+        touched: Tensor,  # (k,)
+        before: SparseObserved,  # (k, n)
+        after: SparseObserved,  # (k, n)
         scaling: Scaling,
         model: RowModel,
         *,
@@ -118,24 +97,6 @@ class RowStream:
 
         Both steps minimize the objective of all cells exactly, over these rows or these
         columns, so it does not increase.
-
-        Parameters
-        ----------
-        touched : int64 Tensor of shape (k,)
-            Positions of the rows.
-        before, after : SparseObserved of shape (k, n)
-            Cells of these rows before and after the update, not scaled. ``after`` has
-            cells wherever ``before`` has.
-        scaling : Scaling
-            Scaling of the values after the update.
-        model : RowModel
-            Row model, whose precision, a multiple of the identity, is the penalty.
-        row_biases, col_biases : bool
-            Whether rows, and columns, have biases.
-
-        Returns
-        -------
-        RowStream
         """
         model = replace(model, F=self.cols[:, :-1], offset=self.cols[:, -1])
         scaled = after.scaled(scaling)

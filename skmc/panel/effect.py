@@ -259,30 +259,14 @@ class Panel:
     @classmethod
     def read(
         cls,
-        X: Any,
+        X: Any,  # (n_units, n_times)
         treated: Any,
         unit: Hashable,
         time: Hashable,
         outcome: Hashable,
         covariates: Sequence[Any],
     ) -> Panel:
-        """Read the parameters of the same names of `effect`.
-
-        Parameters
-        ----------
-        X : container of shape (n_units, n_times), or a long table
-            Outcomes.
-        treated : container of bool, or column of ``X``
-            The treated cells.
-        unit, time, outcome : column of ``X`` or None
-            Columns of a long table.
-        covariates : sequence of containers, or of columns of ``X``
-            Covariates.
-
-        Returns
-        -------
-        Panel
-        """
+        """Read the parameters of the same names of `effect`."""
         if isinstance(covariates, str):
             covariates = [covariates]
         if hasattr(covariates, "columns"):
@@ -322,18 +306,11 @@ class Panel:
                 "or use a completer."
             )
 
-    def like(self, values: np.ndarray) -> Any:
-        """Give values the labels of a data frame.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_units, n_times)
-            Any values.
-
-        Returns
-        -------
-        ndarray or DataFrame of shape (n_units, n_times)
-        """
+    def like(
+        self,
+        values: np.ndarray,  # (n_units, n_times)
+    ) -> Any:  # (n_units, n_times)
+        """Give values the labels of a data frame."""
         X = self.X
         if hasattr(X, "columns") and hasattr(X, "index"):
             return type(X)(values, index=X.index, columns=X.columns)
@@ -417,32 +394,12 @@ def _complete(
 
 
 def is_weighting(weights: object) -> bool:
-    """Whether this is a value of ``weights``.
-
-    Parameters
-    ----------
-    weights : object
-        Any object.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether this is a value of ``weights``."""
     return isinstance(weights, str) and weights in WEIGHTINGS
 
 
 def predictor(estimator: BaseCompleter | Weighting) -> Predict:
-    """Make a function that predicts the hidden cells of a panel.
-
-    Parameters
-    ----------
-    estimator : completer, "synthetic" or "averaged"
-        What predicts.
-
-    Returns
-    -------
-    function of cells and hidden cells
-    """
+    """Make a function that predicts the hidden cells of a panel."""
     if isinstance(estimator, BaseCompleter):
         return lambda cells, hidden: _complete(estimator, cells, hidden)[1]
     return lambda cells, hidden: Weighted.of(cells, hidden, estimator).whole
@@ -450,31 +407,12 @@ def predictor(estimator: BaseCompleter | Weighting) -> Predict:
 
 def placebo_units(
     predict: Predict,
-    cells: np.ndarray,
-    treated: np.ndarray,
+    cells: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
     n_placebos: int | None,
     rng: np.random.RandomState,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Let groups of never-treated units take the place of the treated ones.
-
-    Parameters
-    ----------
-    predict : function
-        Of `predictor`.
-    cells : ndarray of shape (n_units, n_times)
-        Outcomes.
-    treated : bool ndarray of shape (n_units, n_times)
-        Treated cells.
-    n_placebos : int or None
-        See `effect`.
-    rng : RandomState
-        Source of the order.
-
-    Yields
-    ------
-    tuple of ndarray
-        `mean_gaps` and `event_gaps` of a group.
-    """
+    """Let groups of never-treated units take the place of the treated ones."""
     ever = treated.any(1)
     patterns, rest = treated[ever], cells[~ever & ~np.isnan(cells).all(1)]
     observed, during = ~np.isnan(rest), patterns.any(0)

@@ -16,21 +16,11 @@ N_UNITS = 5  # whose weights the report has
 N_TICKS = 5  # of times that are names
 
 
-def mean_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
-    """Mean gaps of treated cells, and of all cells of units that are ever treated.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (n_units, n_times)
-        Observed minus predicted outcomes, NaN where a cell is missing.
-    treated : bool ndarray of shape (n_units, n_times)
-        The treated cells.
-
-    Returns
-    -------
-    ndarray of shape (2, n_times)
-        NaN at times without such a cell.
-    """
+def mean_gaps(
+    gaps: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
+) -> np.ndarray:  # (2, n_times)
+    """Mean gaps of treated cells, and of all cells of units that are ever treated."""
     ever = treated.any(1, keepdims=True) & ~np.isnan(gaps)
     found = []
     for cells in (treated & ~np.isnan(gaps), ever):
@@ -40,21 +30,11 @@ def mean_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def event_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
-    """Mean gaps of treated units by the time since their first treatment.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (n_units, n_times)
-        Observed minus predicted outcomes, NaN where a cell is missing.
-    treated : bool ndarray of shape (n_units, n_times)
-        The treated cells. Untreated cells after a treatment are left out.
-
-    Returns
-    -------
-    ndarray of shape (2 * n_times - 1,)
-        For the times -n_times + 1, ..., n_times - 1; NaN without such a cell.
-    """
+def event_gaps(
+    gaps: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
+) -> np.ndarray:  # (2 * n_times - 1,)
+    """Mean gaps of treated units by the time since their first treatment."""
     n_times = gaps.shape[1]
     first = treated.argmax(1)[:, None]
     since = np.arange(n_times) - first
@@ -349,17 +329,7 @@ def _text(time: Any) -> str:
 
 
 def least_placebos(level: float) -> int:
-    """Return the smallest number of placebos with a finite interval.
-
-    Parameters
-    ----------
-    level : float in (0, 1)
-        Probability of the interval.
-
-    Returns
-    -------
-    int
-    """
+    """Return the smallest number of placebos with a finite interval."""
     n = 1
     while _rank(n, level) > n:
         n += 1
@@ -370,20 +340,10 @@ def _rank(n: int, level: float) -> int:
     return math.ceil(level * (n + 1))
 
 
-def half_width(errors: np.ndarray, level: float) -> float:
-    """Half the width of an interval of placebos, see `PanelEffect.interval`.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (n,)
-        Estimates of the placebos.
-    level : float in (0, 1)
-        Probability of the interval.
-
-    Returns
-    -------
-    float
-        Infinite for few placebos.
-    """
+def half_width(
+    errors: np.ndarray,  # (n,)
+    level: float,
+) -> float:
+    """Half the width of an interval of placebos, see `PanelEffect.interval`."""
     rank = _rank(len(errors), level)
     return float(np.sort(np.abs(errors))[rank - 1]) if rank <= len(errors) else math.inf

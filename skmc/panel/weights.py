@@ -60,36 +60,22 @@ class Cohort:
     unit_weights: np.ndarray
     time_weights: np.ndarray
 
-    def predict(self, cells: np.ndarray) -> np.ndarray:
-        """Outcomes of the units without treatment.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_all_units, n_times)
-            Outcomes of all units, without missing ones among those that are used.
-
-        Returns
-        -------
-        ndarray of shape (n_units, n_times)
-        """
+    def predict(
+        self,
+        cells: np.ndarray,  # (n_all_units, n_times)
+    ) -> np.ndarray:  # (n_units, n_times)
+        """Outcomes of the units without treatment."""
         path = self.unit_weights @ cells[self.controls]
         until = len(self.time_weights)
         levels = (cells[self.units, :until] - path[:until]) @ self.time_weights
         found: np.ndarray = path + levels[:, None]
         return found
 
-    def sums(self, cells: np.ndarray) -> np.ndarray:
-        """Effects of each unit, summed over its treated times.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_all_units, n_times)
-            Outcomes of all units, without missing ones among those that are used.
-
-        Returns
-        -------
-        ndarray of shape (n_units,)
-        """
+    def sums(
+        self,
+        cells: np.ndarray,  # (n_all_units, n_times)
+    ) -> np.ndarray:  # (n_units,)
+        """Effects of each unit, summed over its treated times."""
         gaps = cells[self.units] - self.predict(cells)
         found: np.ndarray = gaps[:, self.times].sum(1)
         return found
@@ -114,22 +100,13 @@ class Weighted:
     cohorts: list[Cohort]
 
     @classmethod
-    def of(cls, cells: np.ndarray, treated: np.ndarray, kind: Weighting) -> Weighted:
-        """Choose the weights and predict.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_units, n_times)
-            Outcomes, NaN where missing.
-        treated : bool ndarray of shape (n_units, n_times)
-            Treated cells. Each unit has two times or more before.
-        kind : {"synthetic", "averaged"}
-            See `effect`.
-
-        Returns
-        -------
-        Weighted
-        """
+    def of(
+        cls,
+        cells: np.ndarray,  # (n_units, n_times)
+        treated: np.ndarray,  # (n_units, n_times)
+        kind: Weighting,
+    ) -> Weighted:
+        """Choose the weights and predict."""
         controls = np.flatnonzero(~treated.any(1) & ~np.isnan(cells).all(1))
         filled, whole = without_gaps(cells, treated), np.full(cells.shape, np.nan)
         cohorts = choose(filled, treated, controls, kind)
@@ -138,15 +115,7 @@ class Weighted:
         return cls(whole, filled, cohorts)
 
     def mean_weights(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of units and times, means over the treated units.
-
-        Returns
-        -------
-        unit_weights : ndarray of shape (n_units,)
-            Zero for the treated units; the sum is one.
-        time_weights : ndarray of shape (n_times,)
-            Zero from a treatment on; the sum is one.
-        """
+        """Weights of units and times, means over the treated units."""
         units, times = np.zeros(self.cells.shape[0]), np.zeros(self.cells.shape[1])
         n_treated = sum(len(cohort.units) for cohort in self.cohorts)
         for cohort in self.cohorts:
@@ -157,26 +126,12 @@ class Weighted:
 
 
 def choose(
-    cells: np.ndarray, treated: np.ndarray, controls: np.ndarray, kind: Weighting
+    cells: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
+    controls: np.ndarray,
+    kind: Weighting,
 ) -> list[Cohort]:
-    """Choose the weights for each set of units that are treated at the same times.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_units, n_times)
-        Outcomes, of which those of treated cells are ignored. No cell of a
-        never-treated unit, and none before a treatment, is missing.
-    treated : bool ndarray of shape (n_units, n_times)
-        Treated cells.
-    controls : ndarray of int
-        Never-treated units.
-    kind : {"synthetic", "averaged"}
-        See `effect`.
-
-    Returns
-    -------
-    list of Cohort
-    """
+    """Choose the weights for each set of units that are treated at the same times."""
     # The weights do not depend on units, and squares stay finite.
     middle = cells[controls].mean()
     cells = cells - middle
@@ -198,21 +153,11 @@ def choose(
     return found
 
 
-def without_gaps(cells: np.ndarray, treated: np.ndarray) -> np.ndarray:
-    """Fill the missing cells from which weights are chosen.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_units, n_times)
-        Outcomes, NaN where missing.
-    treated : bool ndarray of shape (n_units, n_times)
-        Treated cells, which are ignored.
-
-    Returns
-    -------
-    ndarray of shape (n_units, n_times)
-        As by the default completer of `effect`.
-    """
+def without_gaps(
+    cells: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
+) -> np.ndarray:  # (n_units, n_times)
+    """Fill the missing cells from which weights are chosen."""
     ever = treated.any(1)
     first = np.where(ever, treated.argmax(1), treated.shape[1])
     used = np.arange(treated.shape[1]) < first[:, None]
@@ -225,26 +170,11 @@ def without_gaps(cells: np.ndarray, treated: np.ndarray) -> np.ndarray:
 
 
 def leave_one_out(
-    cells: np.ndarray, treated: np.ndarray, found: list[Cohort]
-) -> np.ndarray | None:
-    """Average effects without each unit in turn, with the weights kept.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_units, n_times)
-        Outcomes without missing cells.
-    treated : bool ndarray of shape (n_units, n_times)
-        Treated cells.
-    found : list of Cohort
-        The weights.
-
-    Returns
-    -------
-    ndarray of shape (n_members,) or None
-        Of treated units and controls. None if a unit is the only one that is treated at
-        its times, or if one control has all the weight: then the jackknife is not
-        defined.
-    """
+    cells: np.ndarray,  # (n_units, n_times)
+    treated: np.ndarray,  # (n_units, n_times)
+    found: list[Cohort],
+) -> np.ndarray | None:  # (n_members,)
+    """Average effects without each unit in turn, with the weights kept."""
     if min(len(cohort.units) for cohort in found) < 2:
         return None
     total, count = np.zeros(len(cells)), np.full(len(cells), treated.sum())
@@ -270,7 +200,10 @@ def _members(found: list[Cohort]) -> np.ndarray:
 
 
 def synthetic_weights(
-    controls: np.ndarray, own: np.ndarray, times: np.ndarray, n_treated: int
+    controls: np.ndarray,  # (n_controls, n_times)
+    own: np.ndarray,  # (n_before,)
+    times: np.ndarray,  # (n_times,)
+    n_treated: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Weights of synthetic difference in differences.
 
@@ -284,24 +217,6 @@ def synthetic_weights(
     :math:`\sigma` is the standard deviation of the differences of controls between
     consecutive times before. Weights of the times predict the mean of the treated times
     from those before, for the controls, with a very small ridge.
-
-    Parameters
-    ----------
-    controls : ndarray of shape (n_controls, n_times)
-        Outcomes of never-treated units.
-    own : ndarray of shape (n_before,)
-        Mean outcome of the treated units before.
-    times : bool ndarray of shape (n_times,)
-        The treated times.
-    n_treated : int
-        Number of treated units.
-
-    Returns
-    -------
-    unit_weights : ndarray of shape (n_controls,)
-        Weights of the controls.
-    time_weights : ndarray of shape (n_before,)
-        Weights of the times before.
     """
     n_before = len(own)
     before, after = controls[:, :n_before], controls[:, times].mean(1)
@@ -314,7 +229,11 @@ def synthetic_weights(
     return simplex(before.T, own, ridge), simplex(before, after, time_ridge)
 
 
-def simplex(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
+def simplex(
+    A: np.ndarray,  # (m, n)
+    b: np.ndarray,  # (m,)
+    ridge: float,
+) -> np.ndarray:  # (n,)
     r"""Minimize :math:`\|c + A w - b\|^2 + r \|w\|^2` over ``c`` and the simplex.
 
     As :math:`A w - b = (A - b 1^\top) w`, the minimum is the point :math:`C w` of a
@@ -322,20 +241,6 @@ def simplex(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
     :math:`\|C u\|^2 + (1^\top u - 1)^2` over ``s`` is :math:`q / (1 + q)` with
     :math:`q = \|C w\|^2`. It increases with ``q``, so nonnegative least squares for
     ``u`` solves the problem exactly.
-
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        Columns that are combined.
-    b : ndarray of shape (m,)
-        Target.
-    ridge : float
-        The ridge ``r``.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Nonnegative weights, which sum to one.
     """
     n = A.shape[1]
     C = A - b[:, None]
@@ -444,21 +349,11 @@ class LocalLevel:
         ]
         return float(SHRINKAGES[np.argmax(evidence)])
 
-    def weights(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the controls and of the times before, each of which sum to one.
-
-        Parameters
-        ----------
-        own : ndarray of shape (n_before,)
-            Outcomes of another unit, or means of some.
-
-        Returns
-        -------
-        unit_weights : ndarray of shape (n_controls,)
-            They can be negative.
-        time_weights : ndarray of shape (n_before,)
-            They are not negative.
-        """
+    def weights(
+        self,
+        own: np.ndarray,  # (n_before,)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the controls and of the times before, each of which sum to one."""
         common = self.size / self.size.sum()
         n_before = len(own)
         if self.flat:

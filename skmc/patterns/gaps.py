@@ -110,21 +110,12 @@ def row_tail(
     return hidden & observed
 
 
-def gap_lengths(missing: np.ndarray, *, so_far: bool = False) -> np.ndarray:
-    """Length of the gap that each missing cell is in.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (n_times, n_series)
-        Missing cells.
-    so_far : bool, default=False
-        Whether the cells of a gap are counted from its start up to the cell.
-
-    Returns
-    -------
-    int ndarray of shape (n_times, n_series)
-        Number of consecutive missing cells of the series; 0 for observed cells.
-    """
+def gap_lengths(
+    missing: np.ndarray,  # (n_times, n_series)
+    *,
+    so_far: bool = False,
+) -> np.ndarray:  # (n_times, n_series)
+    """Length of the gap that each missing cell is in."""
     _, start, stop = _gaps(missing)
     sizes, found = stop - start, np.zeros(missing.shape[::-1], int)
     lengths = np.repeat(sizes, sizes)
@@ -137,13 +128,13 @@ def gap_lengths(missing: np.ndarray, *, so_far: bool = False) -> np.ndarray:
 
 
 def moved_gaps(
-    missing: np.ndarray,
-    observed: np.ndarray,
+    missing: np.ndarray,  # (n_times, n_series)
+    observed: np.ndarray,  # (n_times, n_series)
     n_hidden: int,
     rng: np.random.RandomState,
     *,
     step: int = 1,
-) -> np.ndarray:
+) -> np.ndarray:  # (n_times, n_series)
     """Choose observed cells in gaps like those of the missing ones.
 
     Gaps are moved in time in their own series, and then, if there were too few, to
@@ -151,25 +142,6 @@ def moved_gaps(
     series begin and end together, so many of them are hidden together that the number
     of series without a cell at these times approaches that of the pattern. If no gap
     fits into half of a series, single cells are hidden.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (n_times, n_series)
-        Missing cells.
-    observed : bool ndarray of shape (n_times, n_series)
-        Observed cells. Times without a row in the data are neither.
-    n_hidden : int
-        Approximate number of cells to hide. Each series keeps at least half of its
-        cells.
-    rng : RandomState
-        Source of the random choice.
-    step : int, default=1
-        Gaps are moved by multiples of this number of times.
-
-    Returns
-    -------
-    bool ndarray of shape (n_times, n_series)
-        True at the cells to hide.
     """
     n_times, n_series = missing.shape
     hidden, left = np.zeros(missing.shape, bool), n_hidden

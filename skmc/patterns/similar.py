@@ -128,28 +128,6 @@ def parts_like_missing(
     they are missing in a random other row. No part contains all observed cells of a row
     or of a column. Rows that are copies of each other have the same parts, so that no
     copy shows what another one hides.
-
-    Parameters
-    ----------
-    X : matrix of any container
-        The matrix with its missing cells.
-    n_parts : int >= 2, default=8
-        Number of parts. There may be fewer if there are few cells.
-    random_state : int, RandomState instance or None, default=None
-        Source of the random choice of cells.
-
-    Returns
-    -------
-    int ndarray of shape (n_rows, n_cols)
-        Number of the part, from 0, and -1 at cells in no part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc import patterns
-    >>> parts = patterns.parts_like_missing(np.ones((6, 4)), 3, random_state=0)
-    >>> np.bincount(parts.ravel())
-    array([8, 8, 8])
     """
     if n_parts < 2:
         raise ValueError(f"n_parts must be at least 2, got {n_parts}.")

@@ -52,17 +52,7 @@ def register(class_: type) -> type:
 
 
 def qualified_name(class_: type) -> str:
-    """The name of a class with its module.
-
-    Parameters
-    ----------
-    class_ : type
-        Class to name.
-
-    Returns
-    -------
-    str
-    """
+    """The name of a class with its module."""
     return f"{class_.__module__}.{class_.__qualname__}"
 
 
@@ -72,15 +62,6 @@ def find_class(name: str) -> type | None:
     These are the classes of skmc, the subclasses of `BASES`, and registered classes. Of
     PyTorch's own modules, only those in ``torch.nn`` are included. A class that runs
     code when an instance is deleted is excluded.
-
-    Parameters
-    ----------
-    name : str
-        Name from `qualified_name`.
-
-    Returns
-    -------
-    type or None
     """
     module, _, last = name.rpartition(".")
     top = module.partition(".")[0]
@@ -112,17 +93,7 @@ def _subclasses(base: type) -> list[type]:
 
 
 def why_not_storable(class_: type) -> str:
-    """Give the reason why instances of a class cannot be stored, and a remedy.
-
-    Parameters
-    ----------
-    class_ : type
-        Class that `find_class` does not find.
-
-    Returns
-    -------
-    str
-    """
+    """Give the reason why instances of a class cannot be stored, and a remedy."""
     if "<locals>" in class_.__qualname__:
         return "it is defined inside a function; define it at the top level of a module"
     if find_class(qualified_name(class_)) is not None:

@@ -26,44 +26,13 @@ AT_ONCE = 2**20  # bytes of a part of a checksum
 
 
 def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
-    """Write an object to a file atomically.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path of the file.
-    kind : str
-        Kind of content, which `read` verifies.
-    value : object
-        Object to store.
-    **options : dict
-        Parameters of `Packer`.
-    """
+    """Write an object to a file atomically."""
     packer = Packer(**options)
     write_packed(path, kind, packer.pack(value), packer.arrays)
 
 
 def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
-    """Read an object that `write` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path of the file.
-    kind : str
-        Required kind of content.
-    **options : dict
-        Parameters of `Unpacker`.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    StorageError
-        The file is damaged, of another kind, or from another version.
-    """
+    """Read an object that `write` wrote."""
     header, arrays = read_packed(path, kind)
     try:
         return Unpacker(arrays, **options).unpack(header["content"])
@@ -76,17 +45,7 @@ def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
 
 
 def fingerprint(value: object) -> str:
-    """SHA-256 of the content that `write` would store, equal in every process.
-
-    Parameters
-    ----------
-    value : object
-        Object to store.
-
-    Returns
-    -------
-    str
-    """
+    """SHA-256 of the content that `write` would store, equal in every process."""
     packer = Packer()
     return _digest(json.dumps([skmc.__version__, packer.pack(value)]), packer.arrays)
 
@@ -94,19 +53,7 @@ def fingerprint(value: object) -> str:
 def write_packed(
     path: str | os.PathLike, kind: str, content: object, arrays: list[np.ndarray]
 ) -> None:
-    """Write the result of a `Packer`: a ZIP file, whose comment is its SHA-256.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path of the file.
-    kind : str
-        Kind of content.
-    content : object
-        Result of `Packer.pack`.
-    arrays : list of ndarray
-        The packer's arrays.
-    """
+    """Write the result of a `Packer`: a ZIP file, whose comment is its SHA-256."""
     header = {
         "format": FORMAT,
         "kind": kind,
@@ -132,19 +79,7 @@ def write_packed(
 
 
 def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
-    """Verify the checksum of a file, and read its header and its arrays.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path of the file.
-    kind : str
-        Required kind of content.
-
-    Returns
-    -------
-    tuple of dict, list of ndarray
-    """
+    """Verify the checksum of a file, and read its header and its arrays."""
     with open(path, "rb") as raw:
         size = max(0, raw.seek(0, os.SEEK_END) - LENGTH - DIGITS)
         digest = _digest_of(raw, size)
@@ -208,18 +143,6 @@ def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
 
     A new file has the permissions of the user's umask, a replaced one those of the
     old file.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Path of the file.
-    fill : callable
-        Function that writes to the temporary path that it gets.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written. The error names ``path``, not the temporary file.
     """
     asked, path = os.fspath(path), Path(path).resolve()  # keeps symbolic links
     if path.is_dir():

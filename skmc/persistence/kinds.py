@@ -138,17 +138,7 @@ TAGS = {kind.type: tag for tag, kind in KINDS.items()} | {
 
 
 def tag_of(value: object) -> str:
-    """Name of an object's kind: one of `KINDS`, or one that `Packer` knows.
-
-    Parameters
-    ----------
-    value : object
-        Object to store.
-
-    Returns
-    -------
-    str
-    """
+    """Name of an object's kind: one of `KINDS`, or one that `Packer` knows."""
     if type(value) in TAGS:
         return TAGS[type(value)]
     if isinstance(value, np.generic):
@@ -169,16 +159,6 @@ def tag_of(value: object) -> str:
 
 
 def is_extension(class_: type) -> bool:
-    """Whether a class of scikit-learn is compiled: it has no attributes to store.
-
-    Parameters
-    ----------
-    class_ : type
-        Any class.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a class of scikit-learn is compiled: it has no attributes to store."""
     compiled = not class_.__dictoffset__ and not issubclass(class_, tuple)
     return compiled and class_.__module__.startswith("sklearn.")

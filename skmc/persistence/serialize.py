@@ -61,17 +61,7 @@ class Packer:
         self.alive: list[Any] = []  # an id is unique only while its object exists
 
     def pack(self, value: Any) -> Any:
-        """Convert an object to JSON; its arrays are appended to ``arrays``.
-
-        Parameters
-        ----------
-        value : object
-            Object to store.
-
-        Returns
-        -------
-        object
-        """
+        """Convert an object to JSON; its arrays are appended to ``arrays``."""
         value = value.made if isinstance(value, Deferred) else value
         if id(value) in self.supplied:
             return {"$": "supplied", "name": self.supplied[id(value)]}
@@ -167,36 +157,14 @@ class Packer:
 
 
 def field_names(class_: type) -> list[str] | None:
-    """Names of all attributes of a dataclass.
-
-    Parameters
-    ----------
-    class_ : type
-        Any class.
-
-    Returns
-    -------
-    list of str or None
-        None if it is not a dataclass, or an estimator: the fields of an estimator are
-        its parameters, and it also has fitted attributes.
-    """
+    """Names of all attributes of a dataclass."""
     if not dataclasses.is_dataclass(class_) or issubclass(class_, BaseEstimator):
         return None
     return [field.name for field in dataclasses.fields(class_)]
 
 
 def attributes(value: object) -> dict[str, Any]:
-    """The attributes of an object that are stored.
-
-    Parameters
-    ----------
-    value : object
-        A dataclass, a module, or another object with a ``__dict__``.
-
-    Returns
-    -------
-    dict
-    """
+    """The attributes of an object that are stored."""
     if (names := field_names(type(value))) is not None:
         return {name: getattr(value, name) for name in names}
     dropped = HOOKS - {"training"} if isinstance(value, nn.Module) else ()
@@ -233,17 +201,7 @@ class Unpacker:
         self.storages: dict[tuple, Tensor] = {}
 
     def unpack(self, node: object) -> Any:
-        """Restore an object.
-
-        Parameters
-        ----------
-        node : object
-            Result of `Packer.pack`.
-
-        Returns
-        -------
-        object
-        """
+        """Restore an object."""
         if not isinstance(node, dict):
             return node
         tag = node["$"]

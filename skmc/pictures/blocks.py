@@ -17,21 +17,11 @@ CROP_SIDE = 96
 Region = tuple[slice, ...]  # slices of rows and of columns
 
 
-def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Region]]:
-    """Parts of a picture that have missing pixels, without and with their margins.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (height, width, channels)
-        True where a pixel is missing.
-    side : int, default=512
-        Largest side of a block without its margin.
-
-    Yields
-    ------
-    inner, outer : tuple of slice
-        Inner parts, which do not overlap, and the parts with margins.
-    """
+def blocks(
+    missing: np.ndarray,  # (height, width, channels)
+    side: int = SIDE,
+) -> Iterator[tuple[Region, Region]]:
+    """Parts of a picture that have missing pixels, without and with their margins."""
     least = LEAST_SHARE * observed(missing)
     for inner in product(*(_parts(size, side) for size in missing.shape[:2])):
         if not missing[inner].any():
@@ -44,20 +34,11 @@ def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Regi
         yield inner, outer
 
 
-def crop(missing: np.ndarray, wanted: np.ndarray | None = None) -> Region:
-    """Choose a part of at most 96 x 96 pixels with a similar share of observed ones.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (height, width, channels)
-        True where a pixel is missing.
-    wanted : ndarray of shape (channels,), optional
-        Wanted share of each channel; the default is that of the picture.
-
-    Returns
-    -------
-    tuple of slice
-    """
+def crop(
+    missing: np.ndarray,  # (height, width, channels)
+    wanted: np.ndarray | None = None,  # (channels,)
+) -> Region:
+    """Choose a part of at most 96 x 96 pixels with a similar share of observed ones."""
     aim = observed(missing) if wanted is None else wanted
 
     def unlike(part: Region) -> float:
@@ -82,16 +63,8 @@ def _extended(inner: Region, margin: int, missing: np.ndarray) -> Region:
     )
 
 
-def observed(missing: np.ndarray) -> np.ndarray:
-    """Share of observed pixels in each channel.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (height, width, channels)
-        True where a pixel is missing.
-
-    Returns
-    -------
-    ndarray of shape (channels,)
-    """
+def observed(
+    missing: np.ndarray,  # (height, width, channels)
+) -> np.ndarray:  # (channels,)
+    """Share of observed pixels in each channel."""
     return 1 - missing.mean((0, 1))

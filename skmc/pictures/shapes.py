@@ -11,38 +11,11 @@ from numpy.typing import ArrayLike
 from skmc.cells import Container, is_path, pixels
 
 
-def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.MaskedArray:
-    """Convert a picture to the matrix that completers take.
-
-    Parameters
-    ----------
-    picture : array-like or tensor of shape (height, width) or (height, width, channels)
-        Real numbers. NaN and masked pixels of a masked array are missing.
-    mask : array-like of shape (height, width) or that of ``picture``, optional
-        Nonzero where a pixel, or a channel of it, is also missing.
-
-    Returns
-    -------
-    masked array of shape (height, width * channels)
-        Floats; single precision if ``picture`` is in half or single precision or has 8
-        or 16 bits. A row holds its pixels in order, with the channels of a pixel next
-        to each other.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not fit, ``mask`` has more than two values, or a channel has no
-        observed pixel.
-    TypeError
-        ``picture`` or ``mask`` is a path.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc import pictures
-    >>> pictures.as_matrix(np.zeros((20, 30, 3)), np.eye(20, 30)).shape
-    (20, 90)
-    """
+def as_matrix(
+    picture: ArrayLike,  # (height, width)
+    mask: ArrayLike | None = None,  # (height, width)
+) -> np.ma.MaskedArray:  # (height, width * channels)
+    """Convert a picture to the matrix that completers take."""
     for name, given in (("picture", picture), ("mask", mask)):
         if is_path(given):
             raise TypeError(
@@ -75,43 +48,16 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
     )
 
 
-def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
-    """Convert a matrix back to a picture, the inverse of `as_matrix`.
-
-    Parameters
-    ----------
-    matrix : array-like of shape (height, width * channels)
-        Completed matrix.
-    channels : int, default=1
-        Channels per pixel.
-
-    Returns
-    -------
-    ndarray of shape (height, width, channels)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc import pictures
-    >>> picture = np.arange(24.0).reshape(2, 4, 3)
-    >>> (pictures.as_picture(pictures.as_matrix(picture), 3) == picture).all()
-    np.True_
-    """
+def as_picture(
+    matrix: Container,  # (height, width * channels)
+    channels: int = 1,
+) -> np.ndarray:  # (height, width, channels)
+    """Convert a matrix back to a picture, the inverse of `as_matrix`."""
     return pixels(np.asarray(matrix), channels)
 
 
 def on_host(picture: object) -> Any:
-    """Convert a tensor to an array; return any other object.
-
-    Parameters
-    ----------
-    picture : array-like or tensor
-        Picture on any device.
-
-    Returns
-    -------
-    array-like
-    """
+    """Convert a tensor to an array; return any other object."""
     if isinstance(picture, torch.Tensor):
         return picture.detach().cpu().numpy()
     return picture

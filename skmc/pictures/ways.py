@@ -21,21 +21,11 @@ ROUNDING = 1e-12  # share of the variance of the first principal component
 Way = Callable[[np.ndarray], np.ndarray]
 
 
-def choose_way(completer: BaseCompleter, cells: np.ndarray) -> Way:
-    """Choose how to complete the channels of a picture.
-
-    Parameters
-    ----------
-    completer : completer
-        Completer, which is cloned for each fit.
-    cells : ndarray of shape (height, width, channels)
-        Picture, NaN where a channel is missing.
-
-    Returns
-    -------
-    callable
-        Function that completes ``cells`` and parts of it.
-    """
+def choose_way(
+    completer: BaseCompleter,
+    cells: np.ndarray,  # (height, width, channels)
+) -> Way:
+    """Choose how to complete the channels of a picture."""
     if "channels" in completer.get_params():
         return partial(_together, completer)
     ways = [partial(_separately, completer), partial(_decorrelated, completer)]

@@ -14,12 +14,7 @@ MISSING_COLORS = ("white", "#29ABE2", "tab:red", "tab:green")
 
 
 def pyplot() -> Any:
-    """Import `matplotlib.pyplot`, or raise an error that says how to install it.
-
-    Returns
-    -------
-    module
-    """
+    """Import `matplotlib.pyplot`, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -39,32 +34,7 @@ def axes_for(
     aside: float = 0.0,
     per_row: int | None = None,
 ) -> tuple[Any, np.ndarray]:
-    """Find the figure and the Axes of the panels: the given ones, or new ones.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes, array-like of them, or None
-        Axes to draw on; None makes a figure.
-    n_panels : int
-        Number of panels.
-    width : float
-        Width of a new panel, in inches.
-    aspect : float
-        Ratio of height to width of a new panel.
-    below : float, default=0.0
-        Free space below new panels, in inches.
-    aside : float, default=0.0
-        Free space at the side of new panels, in inches.
-    per_row : int or None, default=None
-        Largest number of new panels in a row; None puts all into one.
-
-    Returns
-    -------
-    figure : matplotlib Figure
-        The figure of the panels.
-    axes : ndarray of matplotlib Axes, shape (n_panels,)
-        Axes of each panel.
-    """
+    """Find the figure and the Axes of the panels: the given ones, or new ones."""
     plt = pyplot()
     if ax is None:
         n_rows = -(-n_panels // (per_row or n_panels))
@@ -91,23 +61,7 @@ def axes_for(
 def read_truth(
     truth: Any, shape: Sequence[int], names: Any, **params: Any
 ) -> np.ndarray:
-    """Read the truth and check that it has the matrix's shape and column names.
-
-    Parameters
-    ----------
-    truth : container
-        The truth.
-    shape : tuple of int
-        Shape of the matrix.
-    names : sequence of str or None
-        Column names of the matrix, if it has any.
-    **params : dict
-        Parameters of `skmc.cells.to_cells`.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_cols)
-    """
+    """Read the truth and check that it has the matrix's shape and column names."""
     cells = to_cells(truth, name="truth", **params)
     if cells.shape != tuple(shape):
         raise ValueError(
@@ -125,40 +79,14 @@ def read_truth(
 def names_to_draw(
     names: Sequence[str] | None, n_cols: int
 ) -> tuple[Sequence[str] | None, float]:
-    """Choose whether to draw the names of columns, and how much space they take.
-
-    Parameters
-    ----------
-    names : sequence of str or None
-        Column names.
-    n_cols : int
-        Number of columns.
-
-    Returns
-    -------
-    names : sequence of str or None
-        Names; None if there are too many to draw.
-    length : float
-        Estimated length of the longest name, in inches.
-    """
+    """Choose whether to draw the names of columns, and how much space they take."""
     if names is None or n_cols > MAX_NAMED_COLUMNS:
         return None, 0.0
     return names, 0.085 * max(map(len, names))
 
 
 def label_axes(axis: Any, across: str, down: str | None) -> None:
-    """Label the axes of a matrix.
-
-    Parameters
-    ----------
-    axis : matplotlib Axes
-        Axes of the matrix.
-    across : str
-        Label of the horizontal axis.
-    down : str or None
-        Label of the vertical axis. None also omits the tick labels, because the next
-        panel to the left shows them.
-    """
+    """Label the axes of a matrix."""
     for side in (axis.xaxis, axis.yaxis):
         side.get_major_locator().set_params(integer=True)
     axis.set_xlabel(across)
@@ -169,31 +97,13 @@ def label_axes(axis: Any, across: str, down: str | None) -> None:
 
 
 def add_colorbar(image: Any, **params: Any) -> None:
-    """Add a color bar as high as an image.
-
-    Parameters
-    ----------
-    image : matplotlib AxesImage
-        Image of the color bar.
-    **params : dict
-        Parameters of `matplotlib.figure.Figure.colorbar`.
-    """
+    """Add a color bar as high as an image."""
     beside = image.axes.inset_axes((1.03, 0, 0.04, 1))
     image.figure.colorbar(image, cax=beside, **params)
 
 
 def with_missing_color(cmap: Any) -> Any:
-    """Give a color map a distinct color for missing cells.
-
-    Parameters
-    ----------
-    cmap : str or matplotlib Colormap
-        The color map.
-
-    Returns
-    -------
-    matplotlib Colormap
-    """
+    """Give a color map a distinct color for missing cells."""
     plt = pyplot()
     cmap = plt.get_cmap(cmap)
     own = cmap(np.linspace(0, 1, 64))[:, None, :3]

@@ -13,17 +13,7 @@ from torch import Tensor
 
 
 def is_shape(values: Any) -> bool:
-    """Whether these are two positive integers.
-
-    Parameters
-    ----------
-    values : object
-        Value to check.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether these are two positive integers."""
     return np.shape(values) == (2,) and all(
         isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0
         for n in values
@@ -31,19 +21,7 @@ def is_shape(values: Any) -> bool:
 
 
 def check_plain(name: str, values: Any) -> Any:
-    """Return the values, or raise an error if an array would drop a part of them.
-
-    Parameters
-    ----------
-    name : str
-        Name of the values in error messages.
-    values : object
-        Values to check.
-
-    Returns
-    -------
-    object
-    """
+    """Return the values, or raise an error if an array would drop a part of them."""
     parts = values if isinstance(values, list | tuple) else [values]
     if any(sparse.issparse(part) for part in parts):
         raise TypeError(
@@ -57,21 +35,7 @@ def check_plain(name: str, values: Any) -> Any:
 
 
 def copied(name: str, values: ArrayLike, ndim: int) -> Tensor:
-    """Return a tensor with ``ndim`` axes, none of them empty, or raise an error.
-
-    Parameters
-    ----------
-    name : str
-        Name of the values in error messages.
-    values : Tensor or array
-        Values to convert.
-    ndim : int
-        Required number of axes.
-
-    Returns
-    -------
-    Tensor
-    """
+    """Return a tensor with ``ndim`` axes, none of them empty, or raise an error."""
     if isinstance(values, Tensor):
         tensor = values.detach().clone()
     else:
@@ -88,21 +52,7 @@ def copied(name: str, values: ArrayLike, ndim: int) -> Tensor:
 
 
 def real(name: str, values: ArrayLike, ndim: int) -> Tensor:
-    """Return a finite, real tensor in single or double precision, or raise an error.
-
-    Parameters
-    ----------
-    name : str
-        Name of the values in error messages.
-    values : Tensor or array
-        Values to convert.
-    ndim : int
-        Required number of axes.
-
-    Returns
-    -------
-    Tensor
-    """
+    """Return a finite, real tensor in single or double precision, or raise an error."""
     tensor = copied(name, values, ndim)
     if tensor.is_complex():
         raise TypeError(f"{name} is complex; measurements are real.")

@@ -49,20 +49,12 @@ class Measured(Observed):
     y: Tensor
 
     @classmethod
-    def of(cls, operator: Measurements, y: Tensor) -> Measured:
-        """Make the data from measurements and their results.
-
-        Parameters
-        ----------
-        operator : Measurements
-            Measurements.
-        y : Tensor of shape (n,)
-            Results of the measurements.
-
-        Returns
-        -------
-        Measured
-        """
+    def of(
+        cls,
+        operator: Measurements,
+        y: Tensor,  # (n,)
+    ) -> Measured:
+        """Make the data from measurements and their results."""
         values = operator.adjoint(y)
         return cls(values, torch.ones_like(values, dtype=torch.bool), operator, y)
 
@@ -81,46 +73,25 @@ class Measured(Observed):
         """``|y|^2``, shape ()."""
         return self.y.square().sum()
 
-    def residual(self, X: Tensor) -> Tensor:
-        """``A*(A(X) - y)``.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols)
-        """
+    def residual(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """``A*(A(X) - y)``."""
         return self.operator.adjoint(self.operator.forward(X) - self.y)
 
-    def misfit(self, X: Tensor) -> Tensor:
-        """``|A(X) - y|^2``; NaN where ``X`` is not finite.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+    def misfit(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # ()
+        """``|A(X) - y|^2``; NaN where ``X`` is not finite."""
         return (self.operator.forward(X) - self.y).square().sum(-1)
 
-    def hide(self, hidden: Tensor) -> Measured:
-        """Leave out some measurements.
-
-        Parameters
-        ----------
-        hidden : bool Tensor of shape (n,)
-            True for measurements to leave out; single cells cannot be hidden.
-
-        Returns
-        -------
-        Measured
-        """
+    def hide(
+        self,
+        hidden: Tensor,  # (n,)
+    ) -> Measured:
+        """Leave out some measurements."""
         if hidden.shape != self.y.shape:
             raise ValueError(
                 f"hidden has shape {tuple(hidden.shape)}; it must be "

@@ -235,19 +235,6 @@ class ProximalGradient(DecomposingSolver[Observed, ProximalState]):
         """``|S| / |grad F(X)|``, ``S`` a subgradient of the objective at ``X``.
 
         At the optimum the subgradients of ``F`` and ``R`` cancel.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : ProximalState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         return relative_norm(current.subgradient, current.grad)
 
@@ -330,19 +317,6 @@ class DouglasRachford(DecomposingSolver[Observed, SplittingState]):
 
         ``G`` is a subgradient of the regularizer at ``X``. After a relative change by
         the second amount, it has no component along ``C``.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : SplittingState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
         """
         Y, W = previous.feasible, previous.W
         size = torch.minimum(norm(current.X), norm(2 * Y - W - current.X))

@@ -84,21 +84,7 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
     def residual(
         self, data: Observed, previous: HardRankState, current: HardRankState
     ) -> Tensor:
-        """Norm of the gradient along the rank-r matrices at X, relative to ``|P(M)|``.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : HardRankState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+        """Norm of the gradient along the rank-r matrices, relative to ``|P(M)|``."""
         means, R = data.centre(data.weighted(data.residual(current.X)))
         V = current.V
         U, _ = torch.linalg.qr(data.centre(current.X)[1] @ V)

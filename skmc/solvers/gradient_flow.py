@@ -124,20 +124,6 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
     def residual(
         self, data: Observed, previous: FlowState, current: FlowState
     ) -> Tensor:
-        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : FlowState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`."""
         parameters = list(current.model.parameters())
         return relative_slope(current.grads, parameters, [current.X], data)

@@ -47,50 +47,26 @@ class Momentum:
         r"""Weight of the last change, of shape (\*batch,)."""
         return (self.t - 1) / self.next.t
 
-    def restart(self, members: Tensor) -> Momentum:
-        r"""Restart in some members.
-
-        Parameters
-        ----------
-        members : bool Tensor of shape (\*batch,)
-            Members in which ``t`` becomes 1.
-
-        Returns
-        -------
-        Momentum
-        """
+    def restart(
+        self,
+        members: Tensor,  # (*batch,)
+    ) -> Momentum:
+        r"""Restart in some members."""
         return Momentum(torch.where(members, 1.0, self.t))
 
-    def restart_uphill(self, Y: Tensor, X: Tensor, before: Tensor) -> Momentum:
-        r"""Restart where the step from ``Y`` to ``X`` opposes the last change.
-
-        Parameters
-        ----------
-        Y : Tensor of shape (\*batch, n_rows, n_cols)
-            Start of the step.
-        X : Tensor of shape (\*batch, n_rows, n_cols)
-            End of the step.
-        before : Tensor of shape (\*batch, n_rows, n_cols)
-            The iterate before ``X``.
-
-        Returns
-        -------
-        Momentum
-        """
+    def restart_uphill(
+        self,
+        Y: Tensor,  # (*batch, n_rows, n_cols)
+        X: Tensor,  # (*batch, n_rows, n_cols)
+        before: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Momentum:
+        r"""Restart where the step from ``Y`` to ``X`` opposes the last change."""
         return self.restart(inner(Y - X, X - before) > 0)
 
-    def extrapolate(self, X: Tensor, before: Tensor) -> Tensor:
-        r"""``X + beta (X - before)``.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\*batch, n_rows, n_cols)
-            An iterate, or a linear function of it.
-        before : Tensor of shape (\*batch, n_rows, n_cols)
-            The same quantity one step earlier.
-
-        Returns
-        -------
-        Tensor of shape (\*batch, n_rows, n_cols)
-        """
+    def extrapolate(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+        before: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        r"""``X + beta (X - before)``."""
         return X + self.beta[..., None, None] * (X - before)

@@ -59,18 +59,7 @@ class Narrowing:
         return value
 
     def module(self, module: nn.Module) -> nn.Module:
-        """Narrow a model or a term in place, before the optimizers of its parameters.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Module whose parameters and non-scalar buffers have the batch axis first; a
-            term declares which of its own have it.
-
-        Returns
-        -------
-        nn.Module
-        """
+        """Narrow a model or a term in place, before the optimizers of parameters."""
         if id(module) in self.done:
             return module
         before = list(module.parameters())
@@ -95,17 +84,7 @@ class Narrowing:
 
 
 def modules_in(value: object) -> list[nn.Module]:
-    """Models and terms in a state or a solver.
-
-    Parameters
-    ----------
-    value : object
-        Module, or a list, tuple or dict of modules; other values contain none.
-
-    Returns
-    -------
-    list of nn.Module
-    """
+    """Models and terms in a state or a solver."""
     if isinstance(value, nn.Module):
         return [value]
     if isinstance(value, dict):
@@ -116,15 +95,7 @@ def modules_in(value: object) -> list[nn.Module]:
 
 
 def narrow_module(module: nn.Module, members: Tensor) -> None:
-    """Keep some members of all parameters and of non-scalar buffers.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Module to change in place.
-    members : bool or int Tensor
-        Mask or positions of the members to keep.
-    """
+    """Keep some members of all parameters and of non-scalar buffers."""
     for part in module.modules():
         tensors = [
             *part.named_parameters(recurse=False),

@@ -115,36 +115,20 @@ class Adam:
 
     @classmethod
     def of(cls, parameters: Iterable[Tensor], lr: float, beta2: float = 0.999) -> Adam:
-        """Make an optimizer before its first step.
-
-        Parameters
-        ----------
-        parameters : iterable of Tensor
-            Parameters, at least one, all on one device.
-        lr : float
-            Learning rate.
-        beta2 : float, default=0.999
-            Decay rate of the second moments.
-
-        Returns
-        -------
-        Adam
-        """
+        """Make an optimizer before its first step."""
         parameters = list(parameters)
         first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
         count = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
         return cls(parameters, first, second, count, lr, beta2)
 
-    def step(self, decay: float | Tensor = 1.0) -> None:
+    def step(
+        self,
+        decay: float | Tensor = 1.0,  # ()
+    ) -> None:
         """Update the parameters by their ``.grad``, which is set to None.
 
         A parameter without a gradient is not changed. Without any gradient, the step
         does not count. The caller disables gradients (``torch.no_grad``).
-
-        Parameters
-        ----------
-        decay : float or Tensor of shape (), default=1.0
-            Factor of the learning rate.
         """
         moved = [
             (p, _like(p, p.grad), m, v)

@@ -196,21 +196,7 @@ class RowDescent(Solver[Observed, RowState]):
         return objective
 
     def residual(self, data: Observed, previous: RowState, current: RowState) -> Tensor:
-        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : RowState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch,)
-        """
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`."""
         X = []
         for batch in current.batches:
             self._backward(data, current.network, batch)

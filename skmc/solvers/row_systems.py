@@ -53,32 +53,13 @@ class Systems:
     _columns: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
 
     def to(self, device: torch.device | str) -> Systems:
-        """Move the model to a device.
-
-        Parameters
-        ----------
-        device : device
-            Target device.
-
-        Returns
-        -------
-        Systems
-        """
+        """Move the model to a device."""
         return replace(self, model=self.model.to(device))
 
-    def columns(self, dtype: torch.dtype) -> Tensor:
+    def columns(self, dtype: torch.dtype) -> Tensor:  # (n, k)
         """Factors and offset of each column, padded with zeros to fill registers.
 
         If all offsets are zero, they are left out. The result is shared by all chunks.
-
-        Parameters
-        ----------
-        dtype : torch.dtype
-            Precision.
-
-        Returns
-        -------
-        Tensor of shape (n, k)
         """
         if dtype not in self._columns:
             F, offset = self.model.F, self.model.offset[:, None]
@@ -93,17 +74,6 @@ class Systems:
         The sum over zeros is diagonal there. Divided by the roots of the diagonal of
         its own system, each row has a system that is closer to the identity, the more
         so the more of its cells are zeros.
-
-        Returns
-        -------
-        columns : Tensor of shape (n, k)
-            In single precision, padded with zeros.
-        basis : Tensor of shape (rank, rank)
-            Maps coefficients ``y`` in these coordinates to ``w = basis y``.
-        inverse : Tensor of shape (rank, rank)
-            Inverse of the basis.
-        zeros : Tensor of shape (rank,) or (1,)
-            Diagonal of the sum over zeros.
         """
         root, failed = torch.linalg.cholesky_ex(self.model.precision.double())
         root = torch.where(failed > 0, torch.nan, root)  # systems are solved exactly
@@ -121,28 +91,14 @@ class Systems:
 
 
 def gradient(
-    data: SparseValues, W: Tensor, systems: Systems, known: Tensor | float = 0.0
+    data: SparseValues,
+    W: Tensor,  # (m, rank)
+    systems: Systems,
+    known: Tensor | float = 0.0,  # (m, rank)
 ) -> tuple[Tensor, Tensor]:
     """Left minus right sides of the systems of some rows, and the misfit.
 
     The first is half the gradient of the objective of `RowModel.solve`.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The observed cells of the rows.
-    W : Tensor of shape (m, rank)
-        Point of evaluation.
-    systems : Systems
-        The systems of the rows.
-    known : Tensor of shape (m, rank) or float, default=0.0
-        Offset of the prior mean of each row.
-
-    Returns
-    -------
-    slope : Tensor of shape (m, rank)
-    misfit : Tensor of shape ()
-        Squared distance from the observed cells.
     """
     model, columns = systems.model, systems.columns(systems.dtype)
     extra = columns.shape[1] - W.shape[1]
@@ -165,34 +121,14 @@ def gradient(
 
 def improved(
     data: SparseValues,
-    W: Tensor,
-    slope: Tensor,
+    W: Tensor,  # (m, rank)
+    slope: Tensor,  # (m, rank)
     systems: Systems,
     left: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Take a few steps of conjugate gradients on the systems of some rows at once.
 
     The change is computed in single precision; `slope` has the precision of the result.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The observed cells of the rows.
-    W : Tensor of shape (m, rank)
-        Current solutions.
-    slope : Tensor of shape (m, rank)
-        Left minus right sides of the systems at ``W``.
-    systems : Systems
-        The systems of the rows, and the number of steps.
-    left : float, optional
-        Share of the slope of each row that may be left; the steps then end earlier.
-
-    Returns
-    -------
-    solutions : Tensor of shape (m, rank)
-    after : Tensor of shape (m,)
-        Squared norm of the slope of each row at the solutions, not finite if numbers
-        are too large for single precision or if more than ``left`` is left.
     """
     columns, basis, inverse, zeros = systems.whitened
     size = (systems.model.prior_weights(data.counts)[:, None] + zeros).rsqrt()
@@ -223,24 +159,11 @@ def improved(
 
 
 def solved(
-    data: SparseObserved, model: RowModel, noise: Tensor | None = None
-) -> Tensor:
-    """Solve a row model for all rows, given their linear priors.
-
-    Parameters
-    ----------
-    data : SparseObserved or BlockObserved
-        The observed cells.
-    model : RowModel
-        Model of the rows. Rows are treated as average for linear priors of the model
-        that they do not have.
-    noise : Tensor of shape (n_rows, rank), optional
-        Random numbers of posterior draws, as for `RowModel.solve`.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, rank)
-    """
+    data: SparseObserved,
+    model: RowModel,
+    noise: Tensor | None = None,  # (n_rows, rank)
+) -> Tensor:  # (n_rows, rank)
+    """Solve a row model for all rows, given their linear priors."""
     priors = zip(data.sides[0], model.sides, strict=False)
     known = [side.mean(B) for side, B in priors]
     own = [sum(known[1:], known[0])] if known else []
@@ -249,22 +172,12 @@ def solved(
     return torch.cat(list(data.map(solved_rows, own, model)))
 
 
-def solved_rows(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
-    """Solve a row model for some rows.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The observed cells of the rows.
-    own : sequence of Tensor of shape (m, rank)
-        Optionally offsets of the mean of each row, and then random numbers.
-    model : RowModel
-        Model of the rows.
-
-    Returns
-    -------
-    Tensor of shape (m, rank)
-    """
+def solved_rows(
+    data: SparseValues,
+    own: Sequence[Tensor],  # (m, rank)
+    model: RowModel,
+) -> Tensor:  # (m, rank)
+    """Solve a row model for some rows."""
     known, noise = own[0] if own else 0.0, own[1] if len(own) > 1 else None
     if noise is None and (found := _refined(data, model, known)) is not None:
         return found
@@ -294,25 +207,15 @@ def _refined(
     return W
 
 
-def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:
+def panels_of(
+    data: SparseValues,
+    columns: Tensor,  # (n, k)
+) -> list[Panel]:
     """Divide a matrix into panels of columns.
 
     The cells of a row are spread over all columns. Without panels, the factors of many
     columns would be read from memory once for each cell. Panels are kept until others
     of the same data are requested.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The cells of some rows.
-    columns : Tensor of shape (n, k)
-        Factors of the columns. Panel sizes are those of single precision, so that both
-        precisions have the same panels.
-
-    Returns
-    -------
-    list of pairs of SparseValues and slice
-        Cells and columns of each panel.
     """
     n_panels = math.ceil(columns.numel() * 4 / CACHED)
     n_panels = min(n_panels, len(data.values) // (CELLS * max(1, data.shape[0])))

@@ -15,26 +15,15 @@ POWERS = 2.0 ** np.arange(-1, 2.1, 0.125)
 
 
 def mixture(
-    P: np.ndarray, prior: np.ndarray, counts: np.ndarray | None = None
-) -> np.ndarray:
+    P: np.ndarray,  # (n_cells, n_candidates)
+    prior: np.ndarray,  # (n_candidates,)
+    counts: np.ndarray | None = None,  # (n_cells,)
+) -> np.ndarray:  # (n_candidates,)
     r"""Maximize :math:`\sum_i n_i \log(P w)_i + \sum_k a_k \log w_k` on the simplex.
 
     Newton's method with a line search, for the mean logarithm minus the sum of ``w``
     over non-negative ``w``: its maximum has the sum one. Each step is a non-negative
     least-squares problem.
-
-    Parameters
-    ----------
-    P : ndarray of shape (n_cells, n_candidates)
-        Probabilities, at least 0.
-    prior : ndarray of shape (n_candidates,)
-        Weights :math:`a_k`, at least 0, of which one or more are positive.
-    counts : ndarray of shape (n_cells,) or None, default=None
-        Weight :math:`n_i` of each cell; None is 1.
-
-    Returns
-    -------
-    ndarray of shape (n_candidates,)
     """
     n = len(prior)
     counts = np.append(np.ones(len(P)) if counts is None else counts, prior)
@@ -67,30 +56,15 @@ def mixture(
 
 
 def calibration(
-    proba: np.ndarray,
-    true: np.ndarray,
-    shares: np.ndarray,
-    counts: np.ndarray | None = None,
+    proba: np.ndarray,  # (n_cells, n_levels)
+    true: np.ndarray,  # (n_cells,)
+    shares: np.ndarray,  # (n_levels,)
+    counts: np.ndarray | None = None,  # (n_cells,)
 ) -> Calibration:
     """Choose the calibration of a category by the log score of held-out cells.
 
     There are two cells in addition: one is explained by the sharpened probabilities
     alone, and one by the shares alone, so no category is impossible.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n_cells, n_levels)
-        Probabilities of the categories.
-    true : int ndarray of shape (n_cells,)
-        Positions of the true categories.
-    shares : ndarray of shape (n_levels,)
-        Shares of the categories.
-    counts : ndarray of shape (n_cells,) or None, default=None
-        Weight of each cell; None is 1.
-
-    Returns
-    -------
-    Calibration
     """
     used = np.ones(len(true)) if counts is None else counts
     best, highest = Calibration(), -np.inf

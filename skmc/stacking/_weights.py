@@ -283,15 +283,7 @@ class Loss(ABC):
 
     @abstractmethod
     def fit(self, used: np.ndarray, prior_cells: float) -> tuple[np.ndarray, ...]:
-        """Common weights and weights of each column, from some of the groups.
-
-        Parameters
-        ----------
-        used : int ndarray
-            Groups.
-        prior_cells : float
-            Number of cells that all columns count as in the weights of one.
-        """
+        """Common weights and weights of each column, from some of the groups."""
 
     @abstractmethod
     def loss(self, columns: np.ndarray, group: int) -> float:

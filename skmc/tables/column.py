@@ -28,121 +28,55 @@ class Column(ABC):
         return 1
 
     def fills(self, raw: RawColumn) -> bool:
-        """Whether the missing cells of a column are completed.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            The column of a table.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the missing cells of a column are completed."""
         return True
 
     @abstractmethod
-    def read(self, raw: RawColumn) -> Floats:
-        """Read the values of a column.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            The column of a table.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Numbers or positions, NaN where missing or unknown.
-        """
+    def read(self, raw: RawColumn) -> Floats:  # (n_rows,)
+        """Read the values of a column."""
 
     @abstractmethod
-    def encode(self, values: Floats) -> Floats:
-        """Represent the column by columns of the matrix.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            Numbers or positions, NaN where missing.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, width)
-        """
+    def encode(
+        self,
+        values: Floats,  # (n_rows,)
+    ) -> Floats:  # (n_rows, width)
+        """Represent the column by columns of the matrix."""
 
     @abstractmethod
-    def rounded(self, values: Floats) -> Floats:
-        """Return the nearest values that the column admits.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            Numbers or positions.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+    def rounded(
+        self,
+        values: Floats,  # (n_rows,)
+    ) -> Floats:  # (n_rows,)
+        """Return the nearest values that the column admits."""
 
     @abstractmethod
-    def deviations(self, block: Floats) -> Any:
-        """Recover standard deviations of the column from those of the matrix.
-
-        Parameters
-        ----------
-        block : ndarray of shape (n_rows, width)
-            Standard deviations of the columns of the matrix.
-
-        Returns
-        -------
-        sequence of length n_rows
-            Deviations in the units of the column; NaN where values have no distances.
-        """
+    def deviations(
+        self,
+        block: Floats,  # (n_rows, width)
+    ) -> Any:
+        """Recover standard deviations of the column from those of the matrix."""
 
     @abstractmethod
-    def decode(self, block: Floats) -> Floats:
-        """Recover the column from the completed matrix.
-
-        Parameters
-        ----------
-        block : ndarray of shape (n_rows, width)
-            Columns of the completed matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
+    def decode(
+        self,
+        block: Floats,  # (n_rows, width)
+    ) -> Floats:  # (n_rows,)
+        """Recover the column from the completed matrix."""
 
     @abstractmethod
-    def error(self, guess: Floats, truth: Floats) -> Floats:
-        """Compare values with the truth.
-
-        Parameters
-        ----------
-        guess : ndarray of shape (n_rows,)
-            Numbers or positions.
-        truth : ndarray of shape (n_rows,)
-            Numbers or positions.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Errors, between 0 and 1 if the guess is in the range of the column.
-        """
+    def error(
+        self,
+        guess: Floats,  # (n_rows,)
+        truth: Floats,  # (n_rows,)
+    ) -> Floats:  # (n_rows,)
+        """Compare values with the truth."""
 
     @abstractmethod
-    def restore(self, values: Floats) -> Any:
-        """Convert numbers and positions to values of the table.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_values,)
-            Numbers or positions.
-
-        Returns
-        -------
-        sequence of length n_values
-        """
+    def restore(
+        self,
+        values: Floats,  # (n_values,)
+    ) -> Any:
+        """Convert numbers and positions to values of the table."""
 
 
 @dataclass(frozen=True)
@@ -170,21 +104,11 @@ class Standardized(Column):
         return block[:, 0] * self.deviation
 
 
-def moments(values: Floats, weights: Floats | None) -> tuple[float, float]:
-    """Mean and standard deviation of observed cells.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_observed,)
-        Numbers or positions.
-    weights : ndarray of shape (n_observed,) or None
-        Weight of each of them; None is 1.
-
-    Returns
-    -------
-    mean : float
-    deviation : float
-    """
+def moments(
+    values: Floats,  # (n_observed,)
+    weights: Floats | None,  # (n_observed,)
+) -> tuple[float, float]:
+    """Mean and standard deviation of observed cells."""
     mean = np.average(values, weights=weights)
     variance = np.average(np.square(values - mean), weights=weights)
     return float(mean), float(variance) ** 0.5

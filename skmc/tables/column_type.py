@@ -31,17 +31,7 @@ class ColumnType:
 
     @classmethod
     def of(cls, dtype: Any) -> ColumnType:
-        """Describe a type.
-
-        Parameters
-        ----------
-        dtype : dtype of NumPy, pandas or polars
-            Type of a column.
-
-        Returns
-        -------
-        ColumnType
-        """
+        """Describe a type."""
         name, categories = str(getattr(dtype, "name", dtype)), None
         if "Categorical(" not in str(dtype):  # polars does not list them
             categories = getattr(dtype, "categories", None)
@@ -51,18 +41,7 @@ class ColumnType:
         return cls(name, tuple(categories), ordered)
 
     def dtype(self, cls: type) -> Any:
-        """Make the type for columns of a library.
-
-        Parameters
-        ----------
-        cls : type
-            Series of pandas or polars.
-
-        Returns
-        -------
-        dtype or None
-            None lets the library infer it, if it has no such type.
-        """
+        """Make the type for columns of a library."""
         name, _, parameters = self.name.partition("(")
         library = sys.modules[cls.__module__.partition(".")[0]]
         if library.__name__ == "polars":

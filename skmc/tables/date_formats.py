@@ -38,18 +38,7 @@ class DateFormat:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> list[DateFormat]:
-        """Find the formats that reproduce all texts.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Texts, at least one.
-
-        Returns
-        -------
-        list of DateFormat
-            Formats that read the texts as different dates; empty if a text is no date.
-        """
+        """Find the formats that reproduce all texts."""
         unique = sorted(set(texts))
         found: dict[tuple, DateFormat] = {}
         if not any(map(str.isdigit, unique[0])):
@@ -61,69 +50,27 @@ class DateFormat:
         return list(found.values())
 
     def read(self, text: str) -> dt.datetime | None:
-        """Read a date.
-
-        Parameters
-        ----------
-        text : str
-            Text that may be a date.
-
-        Returns
-        -------
-        datetime or None
-            None if the text is not a date of this format.
-        """
+        """Read a date."""
         try:
             return dt.datetime.strptime(text.strip(), self.pattern)
         except ValueError:
             return None
 
     def write(self, date: dt.datetime) -> str:
-        """Write a date.
-
-        Parameters
-        ----------
-        date : datetime
-            The date.
-
-        Returns
-        -------
-        str
-        """
+        """Write a date."""
         pattern = self.pattern.replace("%Y", f"{date.year:04}")  # also before 1000
         for code in () if self.padded else ("%d", "%m", "%H"):
             pattern = pattern.replace(code, str(int(date.strftime(code))))
         return date.strftime(pattern)
 
     def reproduces(self, text: str) -> bool:
-        """Whether a text is unchanged by reading and writing.
-
-        Parameters
-        ----------
-        text : str
-            Text that may be a date.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether a text is unchanged by reading and writing."""
         date = self.read(text)
         return date is not None and self.write(date) == text.strip()
 
 
 def as_dates(times: Sequence[Any]) -> list[Any]:
-    """Read texts as dates, if all times are texts in one format.
-
-    Parameters
-    ----------
-    times : sequence
-        Times of any type.
-
-    Returns
-    -------
-    list
-        Dates, or the times as they are.
-    """
+    """Read texts as dates, if all times are texts in one format."""
     times = list(times)
     words = [time for time in times if isinstance(time, str)]
     formats = DateFormat.of(words) if words and len(words) == len(times) else []

@@ -68,30 +68,7 @@ class Dates(Numeric):
         low: Any = None,
         high: Any = None,
     ) -> Dates | None:
-        """Describe a column of dates.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            Column with observed cells.
-        like : callable
-            Function that measures the counts of units, ndarray of shape (n_observed,
-            1), between two bounds.
-        low, high : date, datetime, timedelta, str or None, default=None
-            Bounds of the completions.
-
-        Returns
-        -------
-        Dates or None
-            None if the column has other values than dates.
-
-        Raises
-        ------
-        NotDates
-            The dates are ambiguous, or have several time zones.
-        ValueError
-            A bound is not a date as those of the column.
-        """
+        """Describe a column of dates."""
         ends = {"low": low, "high": high}
         if raw.times is not None:
             fine = raw.times[~raw.missing]

@@ -28,22 +28,7 @@ DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without s
 
 
 def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
-    """Warn about columns that are not completed, and about doubtful cells.
-
-    Parameters
-    ----------
-    completer : completer
-        Completer whose ``keep_empty_features`` says whether empty columns are kept.
-    X : DataFrame or ndarray
-        Data of the table.
-    table : Table
-        Description of the table.
-
-    Raises
-    ------
-    ValueError
-        There is no column to complete.
-    """
+    """Warn about columns that are not completed, and about doubtful cells."""
     names = list(getattr(X, "columns", range(X.shape[1])))
     empty = table.empty
     reasons = [f"{names[k]!r} ({table.left[k]})" for k in table.left if k not in empty]
@@ -146,31 +131,13 @@ def _doubts(X: Container, table: Table) -> dict[str, Any]:
     return said
 
 
-def doubtful_number(values: Floats) -> tuple[int, str] | None:
+def doubtful_number(
+    values: Floats,  # (n_rows,)
+) -> tuple[int, str] | None:
     """Find a number that may mark missing cells.
 
     It is a million times as large as the median, or it is repeated and further from all
     others than these are from each other.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-        Column of numbers, NaN where missing.
-
-    Returns
-    -------
-    tuple of int and str, or None
-        The first row that holds it, and a description of the doubt.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmc.tables import doubtful_number
-    >>> row, doubt = doubtful_number(np.array([3, -999, np.nan, 5, 7, 4, -999]))
-    >>> row, doubt[:21]
-    (1, '-999 occurs twice and')
-    >>> doubtful_number(np.array([1.0, 2.0, 3.0, 9.0])) is None
-    True
     """
     levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     sizes = np.repeat(np.abs(levels), counts)
@@ -194,23 +161,14 @@ def doubtful_number(values: Floats) -> tuple[int, str] | None:
     return int(np.flatnonzero(values == found)[0]), f"{found:.10g} {doubt}"
 
 
-def doubtful_date(values: Sequence[Any], counts: Floats) -> tuple[int, str] | None:
+def doubtful_date(
+    values: Sequence[Any],
+    counts: Floats,  # (n_rows,)
+) -> tuple[int, str] | None:
     """Find a date that may mark missing cells, such as 9999-12-31.
 
     It is ten times as far from all others as these are from each other, or repeated and
     further.
-
-    Parameters
-    ----------
-    values : sequence of length n_rows
-        Column of dates.
-    counts : ndarray of shape (n_rows,)
-        The dates as numbers, NaN where missing.
-
-    Returns
-    -------
-    tuple of int and str, or None
-        The first row that holds it, and a description of the doubt.
     """
     levels, often = np.unique(counts[~np.isnan(counts)], return_counts=True)
     if len(levels) < LEAST_LEVELS:
@@ -227,24 +185,6 @@ def doubtful_word(words: list) -> tuple[int, str] | None:
     """Find a text that may mark missing cells.
 
     It is one of `skmc.cells.MISSING_WORDS`, or has no letter and no digit.
-
-    Parameters
-    ----------
-    words : list
-        Column of words, None where missing.
-
-    Returns
-    -------
-    tuple of int and str, or None
-        The first row that holds one, and a description of the doubt.
-
-    Examples
-    --------
-    >>> from skmc.tables import doubtful_word
-    >>> doubtful_word(["low", None, "?"])
-    (2, "'?' counts as a word")
-    >>> doubtful_word(["low", None, "high"]) is None
-    True
     """
     for row, word in enumerate(words):
         if may_mark_missing(word):

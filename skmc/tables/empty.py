@@ -30,21 +30,7 @@ class Empty(Column):
 
     @classmethod
     def of(cls, raw: RawColumn, low: float, high: float) -> Empty | None:
-        """Describe a column without an observed cell.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            The column.
-        low, high : float
-            Bounds of its numbers; NaN where there is none.
-
-        Returns
-        -------
-        Empty or None
-            None if the type of the column is one of words or dates, which have no zero:
-            any of them would be invented.
-        """
+        """Describe a column without an observed cell."""
         name = str(raw.dtype).lower()
         if name.startswith("bool"):
             return cls(False)

@@ -30,29 +30,7 @@ def explained_in_table(
     explain: Callable[[int, int], Explanation],
     row_names: np.ndarray | None = None,
 ) -> Explanation:
-    """Explain a missing number of a table.
-
-    Parameters
-    ----------
-    source : Source
-        Rows of the table.
-    row, column : object
-        Position or label of the row, position or name of the column.
-    explain : callable
-        Maps the positions of a row and a column of the matrix to an explanation.
-    row_names : ndarray or None, default=None
-        Names of the rows of the fit.
-
-    Returns
-    -------
-    Explanation
-        In the units of the column. Columns that represent one category are joined.
-
-    Raises
-    ------
-    ValueError
-        The cell is observed, or the column has no numbers.
-    """
+    """Explain a missing number of a table."""
     names, table = source.names, source.table
     i = row_of(source.X, row, len(source.numbers), None)
     k = column_of(column, names, len(names))

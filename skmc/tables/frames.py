@@ -28,18 +28,7 @@ EXACT = 2**53  # all smaller integers are floats
 
 
 def as_table(X: Container) -> Any:
-    """Return a DataFrame unchanged, and anything else as a DataFrame or array.
-
-    Parameters
-    ----------
-    X : DataFrame, or container as for completers
-        Table to convert.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        Array of objects unless all its values are numbers.
-    """
+    """Return a DataFrame unchanged, and anything else as a DataFrame or array."""
     X = as_frame(X, exact=True)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         check_names(X)
@@ -56,17 +45,7 @@ def as_table(X: Container) -> Any:
 
 
 def with_tables(tags: Tags) -> Tags:
-    """Add tables with words and missing cells to the input of an estimator.
-
-    Parameters
-    ----------
-    tags : sklearn.utils.Tags
-        Tags of the estimator, which are changed.
-
-    Returns
-    -------
-    sklearn.utils.Tags
-    """
+    """Add tables with words and missing cells to the input of an estimator."""
     tags.input_tags.allow_nan = True
     tags.input_tags.sparse = True
     tags.input_tags.string = True
@@ -76,23 +55,11 @@ def with_tables(tags: Tags) -> Tags:
 
 
 def raw_columns(
-    X: Any, marks: AnyMarks = (), weights: np.ndarray | None = None
+    X: Any,
+    marks: AnyMarks = (),
+    weights: np.ndarray | None = None,  # (n_rows, n_cols)
 ) -> list[RawColumn]:
-    """List the columns of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    marks : tuple, or mapping of column to tuple, default=()
-        Values that mark missing cells, in all columns or in those of the mapping.
-    weights : ndarray of shape (n_rows, n_cols) or None, default=None
-        Weight of each cell.
-
-    Returns
-    -------
-    list of RawColumn
-    """
+    """List the columns of a table."""
     every = itertools.repeat(None) if weights is None else weights.T
     if isinstance(marks, Mapping):
         given = {position_of(X, c, "missing_values"): own for c, own in marks.items()}
@@ -106,94 +73,30 @@ def raw_columns(
 
 
 def marks_of_columns(missing_values: object) -> AnyMarks:
-    """List the values that mark missing cells, in all columns or in each.
-
-    Parameters
-    ----------
-    missing_values : object, iterable of objects, or mapping of column to these
-        Parameter of a completer of tables.
-
-    Returns
-    -------
-    tuple, or dict of column to tuple
-    """
+    """List the values that mark missing cells, in all columns or in each."""
     if isinstance(missing_values, Mapping):
         return {column: marks_of(own) for column, own in missing_values.items()}
     return marks_of(missing_values)
 
 
-def column_of(X: Container, k: int) -> Any:
-    """Return one column of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    k : int
-        Position of the column.
-
-    Returns
-    -------
-    Series or ndarray of shape (n_rows,)
-    """
+def column_of(X: Container, k: int) -> Any:  # (n_rows,)
+    """Return one column of a table."""
     return safe_indexing(X, k, axis=1)
 
 
 def label(X: Container, k: int) -> str:
-    """Describe a column for an error message.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    k : int
-        Position of the column.
-
-    Returns
-    -------
-    str
-    """
+    """Describe a column for an error message."""
     names = getattr(X, "columns", None)
     return f"column {k}" + ("" if names is None else f" ({list(names)[k]!r})")
 
 
 def position_of(X: Any, column: object, parameter: str) -> int:
-    """Find the position of a column that a parameter names.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    column : str or int
-        Name or position.
-    parameter : str
-        Name of the parameter, for the error.
-
-    Returns
-    -------
-    int
-    """
+    """Find the position of a column that a parameter names."""
     return base.position_of(column, parameter, getattr(X, "columns", ()), X.shape[1])
 
 
 def positions_of(X: Any, columns: Any, parameter: str) -> list[int]:
-    """Find the positions of columns, selected as in `ColumnTransformer`.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    columns : sequence of str, int or bool, str, int, slice, callable, or None
-        Names, positions, or a mask of all columns; a slice of positions, or of names,
-        whose last one is included; or a function of the table that returns one of
-        these, such as `sklearn.compose.make_column_selector`. None selects no column.
-    parameter : str
-        Name of the parameter, for the error.
-
-    Returns
-    -------
-    list of int
-    """
+    """Find the positions of columns, selected as in `ColumnTransformer`."""
     n_cols = X.shape[1]
     if callable(columns):
         columns = columns(X)
@@ -223,31 +126,11 @@ def positions_of(X: Any, columns: Any, parameter: str) -> list[int]:
 def filled(
     X: Any,
     new: Mapping[int, Any],
-    missing: np.ndarray,
+    missing: np.ndarray,  # (n_rows, n_cols)
     kinds: Sequence[str | None],
     types: Mapping[int, ColumnType] = MappingProxyType({}),
 ) -> Any:
-    """Copy a table and fill its missing cells.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    new : mapping of int to sequence
-        Values of the missing cells, from the top, by position of the column.
-    missing : bool ndarray of shape (n_rows, n_cols)
-        True where a cell is missing.
-    kinds : sequence of str or None
-        Kinds of the columns.
-    types : mapping of int to ColumnType, default={}
-        Types in the fit, for columns of ``X`` whose types cannot hold the values, such
-        as a column without an observed cell.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        Table of the type of ``X``.
-    """
+    """Copy a table and fill its missing cells."""
     if not hasattr(X, "columns"):
         others = any(not _is_number(value) for own in new.values() for value in own)
         X = X.astype(object if others else X.dtype)
@@ -265,21 +148,11 @@ def filled(
     return _replaced(X, made)
 
 
-def without(X: Any, hidden: np.ndarray) -> Any:
-    """Copy a table without some of its cells.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    hidden : bool ndarray of shape (n_rows, n_cols)
-        Cells to hide.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        Table of the type of ``X``, with missing cells in their place.
-    """
+def without(
+    X: Any,
+    hidden: np.ndarray,  # (n_rows, n_cols)
+) -> Any:
+    """Copy a table without some of its cells."""
     if not hasattr(X, "columns"):
         return np.where(hidden, np.nan, X)
     made = {}
@@ -295,21 +168,7 @@ def without(X: Any, hidden: np.ndarray) -> Any:
 
 
 def same_columns(X: Any, values: Sequence[Any]) -> Any:
-    """Make a table with the names and index of another.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        Table with the names and the index.
-    values : sequence of sequences
-        New columns.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        Table of the type of ``X``. An array holds objects unless all values are
-        numbers.
-    """
+    """Make a table with the names and index of another."""
     if not hasattr(X, "columns"):
         numbers = all(isinstance(new, np.ndarray) for new in values)
         whole = np.empty(X.shape, float if numbers else object)

@@ -20,43 +20,17 @@ from skmc.tables.table_errors import errors_of
 
 
 def source_of(X: Container, completer: Estimator | None) -> Source:
-    """Read a table.
-
-    Parameters
-    ----------
-    X : DataFrame, or container as for completers
-        The table.
-    completer : estimator or None
-        Completer whose parameters determine how the table is read, as for `table_for`.
-
-    Returns
-    -------
-    Source
-    """
+    """Read a table."""
     X = as_table(X)
     return Source.of(table_for(completer, X), X)
 
 
-def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndarray:
-    """Fit a completer to some cells of a table.
-
-    Parameters
-    ----------
-    completer : completer
-        Completer of tables, which is not cloned. With fewer cells, columns of
-        categories might not be recognized: the parameter ``categorical`` is set to
-        them. Empty columns are kept, and no columns are added.
-    source : Source
-        The table.
-    numbers : ndarray of shape (n_rows, n_columns)
-        Numbers of the table, NaN in hidden cells.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Completed table as numbers and positions; NaN in columns that are not completed,
-        and in cells that the completer has left missing.
-    """
+def completed_by(
+    completer: Any,
+    source: Source,
+    numbers: np.ndarray,  # (n_rows, n_columns)
+) -> np.ndarray:  # (n_rows, n_columns)
+    """Fit a completer to some cells of a table."""
     table = source.table
     completed = completer.fit_transform(_part(completer, source, numbers))
     if completed.shape != numbers.shape:
@@ -84,52 +58,25 @@ def _part(completer: Any, source: Source, numbers: np.ndarray) -> Any:
 
 
 def drawn_by(
-    completer: Any, source: Source, numbers: np.ndarray, n_draws: int, seed: int
-) -> np.ndarray:
-    """Fit a completer to some cells of a table, and draw the others.
-
-    Parameters
-    ----------
-    completer : completer with ``sample``
-        Completer of tables, as in `completed_by`.
-    source : Source
-        The table.
-    numbers : ndarray of shape (n_rows, n_columns)
-        Numbers of the table, NaN in hidden cells.
-    n_draws : int
-        Number of draws.
-    seed : int
-        Seed of the draws.
-
-    Returns
-    -------
-    ndarray of shape (n_draws, n_rows, n_columns)
-        Draws as numbers and positions; NaN in columns that are not completed, and where
-        there are no draws, as in columns of categories.
-    """
+    completer: Any,
+    source: Source,
+    numbers: np.ndarray,  # (n_rows, n_columns)
+    n_draws: int,
+    seed: int,
+) -> np.ndarray:  # (n_draws, n_rows, n_columns)
+    """Fit a completer to some cells of a table, and draw the others."""
     table = source.table
     given = _part(completer, source, numbers)
     found = completer.fit(given).sample(given, n_draws, seed)
     return np.stack([table.read(draw)[0] for draw in found])
 
 
-def cell_errors(source: Source, cells: Entries, found: np.ndarray) -> np.ndarray:
-    """Compare values with those of some cells of a table.
-
-    Parameters
-    ----------
-    source : Source
-        The table.
-    cells : Entries
-        Cells of the numbers of the table.
-    found : ndarray of shape (n_cells,)
-        Numbers and positions; NaN counts as the largest error.
-
-    Returns
-    -------
-    ndarray of shape (n_cells,)
-        Errors as of `Column.error`, which are 1 at NaN.
-    """
+def cell_errors(
+    source: Source,
+    cells: Entries,
+    found: np.ndarray,  # (n_cells,)
+) -> np.ndarray:  # (n_cells,)
+    """Compare values with those of some cells of a table."""
     guess = np.full(cells.matrix_shape, np.nan)
     guess[cells.rows, cells.cols] = found
     errors = errors_of(source.table, guess, source.numbers)

@@ -11,19 +11,7 @@ from skmc.tables.frames import AnyMarks, raw_columns
 
 
 def indicator_for(X: Any, marks: AnyMarks = ()) -> Any:
-    """Make an indicator of the columns in which cells are missing.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        Table of the fit.
-    marks : tuple, default=()
-        Values that mark missing cells.
-
-    Returns
-    -------
-    sklearn.impute.MissingIndicator
-    """
+    """Make an indicator of the columns in which cells are missing."""
     names = getattr(X, "columns", ())
     return missing_indicator(np.asarray(missing_cells(X, marks).any(0)), names)
 
@@ -31,26 +19,7 @@ def indicator_for(X: Any, marks: AnyMarks = ()) -> Any:
 def with_indicator(
     completed: Any, X: Any, indicator: Any, names: Any, marks: AnyMarks = ()
 ) -> Any:
-    """Append the columns of an indicator to a completed table.
-
-    Parameters
-    ----------
-    completed : DataFrame or ndarray
-        Completed table.
-    X : DataFrame or ndarray
-        The table with its missing cells.
-    indicator : sklearn.impute.MissingIndicator
-        Result of `indicator_for` for the table of the fit.
-    names : ndarray of str
-        Names of the columns of ``X``.
-    marks : tuple, default=()
-        Values that mark missing cells.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        Columns of bool in a DataFrame.
-    """
+    """Append the columns of an indicator to a completed table."""
     flags = indicator.transform(np.where(missing_cells(X, marks), np.nan, 0.0))
     if not hasattr(completed, "columns"):
         return np.hstack([completed, flags.astype(completed.dtype)])
@@ -60,18 +29,6 @@ def with_indicator(
     return completed.assign(**columns)
 
 
-def missing_cells(X: Any, marks: AnyMarks = ()) -> np.ndarray:
-    """Find the missing cells of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    marks : tuple, default=()
-        Values that mark missing cells.
-
-    Returns
-    -------
-    bool ndarray of shape (n_rows, n_cols)
-    """
+def missing_cells(X: Any, marks: AnyMarks = ()) -> np.ndarray:  # (n_rows, n_cols)
+    """Find the missing cells of a table."""
     return np.stack([raw.missing for raw in raw_columns(X, marks)], 1)

@@ -93,27 +93,7 @@ class Rules:
         max_value: Any = None,
         **options: Any,
     ) -> Rules:
-        """Make rules from the parameters of a completer.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            Table to complete.
-        categorical, ordinal, passthrough, min_value, max_value : object
-            Parameters of `skmc.MixedCompleter`.
-        **options : object
-            Parameters ``min_frequency`` and ``like_observed``.
-
-        Returns
-        -------
-        Rules
-
-        Raises
-        ------
-        ValueError
-            A column does not exist, two of the parameters name it, or its bounds
-            contradict each other.
-        """
+        """Make rules from the parameters of a completer."""
         names = getattr(X, "columns", ())
         lower, numbers = _dates_among(X, min_value, "min_value")
         upper, others = _dates_among(X, max_value, "max_value")
@@ -153,28 +133,7 @@ class Rules:
         )
 
     def column(self, raw: RawColumn, k: int) -> tuple[Column | None, str]:
-        """Describe a column, or give the reason why it is not completed.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            Column to describe.
-        k : int
-            Position of the column.
-
-        Returns
-        -------
-        column : Column or None
-            None if the column is not completed.
-        reason : str
-            Reason for this; empty if the caller has chosen it.
-
-        Raises
-        ------
-        CannotComplete
-            The column cannot be completed and has missing cells, or has values that
-            no completer can take.
-        """
+        """Describe a column, or give the reason why it is not completed."""
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
@@ -204,22 +163,7 @@ class Rules:
         return self._words(raw)
 
     def wrong_bound(self, raw: RawColumn, k: int, kind: str | None) -> str | None:
-        """Say that a bound does not suit the kind of a column that it names.
-
-        Parameters
-        ----------
-        raw : RawColumn
-            The column.
-        k : int
-            Position of the column.
-        kind : str or None
-            Its kind; None if it is empty.
-
-        Returns
-        -------
-        str or None
-            None if the column has no such bound.
-        """
+        """Say that a bound does not suit the kind of a column that it names."""
         dated = k in self.between
         number = k in self.bounded and not np.isnan([self.low[k], self.high[k]]).all()
         if kind == "date" and number:
@@ -327,17 +271,7 @@ class Rules:
 
 
 def most_categories(n_rows: int) -> int:
-    """Largest number of categories of a column, each of which is a dense column.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows of the table.
-
-    Returns
-    -------
-    int
-    """
+    """Largest number of categories of a column, each of which is a dense column."""
     return max(LEAST_CATEGORIES, MOST_CELLS // max(n_rows, 1))
 
 

@@ -58,28 +58,12 @@ class Ordinal(Standardized, Levels):
     @classmethod
     def of(
         cls,
-        codes: Floats,
+        codes: Floats,  # (n_observed,)
         levels: tuple[Any, ...],
-        weights: Floats | None = None,
+        weights: Floats | None = None,  # (n_observed,)
         admitted: tuple[float, ...] | None = None,
     ) -> Ordinal:
-        """Describe a column by its observed levels.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_observed,)
-            Positions of the observed levels.
-        levels : tuple
-            Levels, lowest first.
-        weights : ndarray of shape (n_observed,) or None, default=None
-            Weight of each of them.
-        admitted : tuple of float or None, default=None
-            Positions that completions may have.
-
-        Returns
-        -------
-        Ordinal
-        """
+        """Describe a column by its observed levels."""
         mean, deviation = moments(codes, weights)
         return cls(levels, mean, deviation or 1.0, admitted)
 
@@ -116,23 +100,12 @@ class Categorical(OneHot, Levels):
 
     @classmethod
     def of(
-        cls, positions: Floats, levels: tuple[Any, ...], weights: Floats | None = None
+        cls,
+        positions: Floats,  # (n_observed,)
+        levels: tuple[Any, ...],
+        weights: Floats | None = None,  # (n_observed,)
     ) -> Categorical:
-        """Describe a column by its observed categories.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n_observed,)
-            Positions of the observed categories; NaN for other values.
-        levels : tuple
-            The categories.
-        weights : ndarray of shape (n_observed,) or None, default=None
-            Weight of each of them.
-
-        Returns
-        -------
-        Categorical
-        """
+        """Describe a column by its observed categories."""
         known = ~np.isnan(positions)
         counted = None if weights is None else weights[known]
         count = np.bincount(positions[known].astype(int), counted, len(levels))
@@ -150,39 +123,14 @@ class Categorical(OneHot, Levels):
         return np.asarray(guess != truth, float)
 
 
-def codes(values: Sequence[Hashable], levels: tuple[Any, ...]) -> Floats:
-    """Find the positions of values among the levels.
-
-    Parameters
-    ----------
-    values : sequence
-        Values of a column.
-    levels : tuple
-        Levels or categories.
-
-    Returns
-    -------
-    ndarray of shape (n_values,)
-        Positions; NaN where a value is not among the levels.
-    """
+def codes(values: Sequence[Hashable], levels: tuple[Any, ...]) -> Floats:  # (n_values,)
+    """Find the positions of values among the levels."""
     place = {level: float(code) for code, level in enumerate(levels)}
     return np.array([place.get(v, np.nan) for v in values], float)
 
 
 def sorted_levels(dtype: object, levels: Iterable[Any]) -> tuple[Any, ...]:
-    """Sort categories in the order of pandas' dtype, else numbers before words.
-
-    Parameters
-    ----------
-    dtype : dtype of NumPy, pandas or polars
-        Type of the column.
-    levels : iterable
-        The categories.
-
-    Returns
-    -------
-    tuple
-    """
+    """Sort categories in the order of pandas' dtype, else numbers before words."""
     present = set(levels)
     categories = getattr(dtype, "categories", None)
     if categories is not None:

@@ -39,28 +39,12 @@ class Numeric(Standardized):
     @classmethod
     def of(
         cls,
-        values: np.ndarray,
+        values: np.ndarray,  # (n_observed,)
         like: LikeObserved | None,
-        weights: Floats | None = None,
+        weights: Floats | None = None,  # (n_observed,)
         **others: Any,
     ) -> Self:
-        """Describe a column by its observed values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_observed,)
-            Observed values of the column.
-        like : LikeObserved or None
-            Decimals and range of the completions.
-        weights : ndarray of shape (n_observed,) or None, default=None
-            Weight of each value in the mean and the deviation.
-        **others : object
-            Further fields of the class.
-
-        Returns
-        -------
-        Numeric
-        """
+        """Describe a column by its observed values."""
         values = values.astype(float)
         span = float(values.max() - values.min())
         if not span:
@@ -69,18 +53,7 @@ class Numeric(Standardized):
         return cls(mean, deviation or 1.0, span, like, **others)
 
     def standardized(self, low: float, high: float) -> tuple[float, float]:
-        """Bounds of the values of the matrix that are rounded into some bounds.
-
-        Parameters
-        ----------
-        low, high : float
-            Bounds of the column, NaN where there is none.
-
-        Returns
-        -------
-        low : float
-        high : float
-        """
+        """Bounds of the values of the matrix that are rounded into some bounds."""
         half = 0.0
         if self.like is not None and not np.isnan(self.like.decimals[0]):
             half = 0.5 * 10.0 ** -self.like.decimals[0]

@@ -87,17 +87,7 @@ class RawColumn:
         return None if self.weights is None else self.weights[~self.missing]
 
     def is_mark(self, value: object) -> bool:
-        """Whether a value marks missing cells.
-
-        Parameters
-        ----------
-        value : object
-            Value of a cell. True and False are not the numbers 1 and 0.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether a value marks missing cells."""
         return any(
             _holds(value == mark) and _is_bool(value) is _is_bool(mark)
             for mark in self.marks
@@ -156,34 +146,14 @@ class RawColumn:
 
 
 def to_list(column: Any) -> list[Any]:
-    """Convert a column to a list of Python objects.
-
-    Parameters
-    ----------
-    column : Series or ndarray
-        Column of the table.
-
-    Returns
-    -------
-    list
-    """
+    """Convert a column to a list of Python objects."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
         column = column.astype(f"{column.dtype.kind}8[us]")  # to Python's dates
     return column.to_list() if hasattr(column, "to_list") else column.tolist()
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None, NaN, or pandas' NA or NaT.
-
-    Parameters
-    ----------
-    value : object
-        Value of a cell.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a value is None, NaN, or pandas' NA or NaT."""
     if value is None or type(value).__name__ in MISSING_TYPES:
         return True
     return _holds(value != value)
@@ -194,15 +164,6 @@ def marks_of(missing_values: object) -> Marks:
 
     A number also marks texts that write it, and a text of a number marks the number:
     which of them a cell is depends on the other cells of its column.
-
-    Parameters
-    ----------
-    missing_values : object, or iterable of objects
-        One value, or several. A text is one value.
-
-    Returns
-    -------
-    tuple
     """
     single = isinstance(missing_values, str) or not isinstance(missing_values, Iterable)
     found = [missing_values] if single else [*cast(Iterable[object], missing_values)]

@@ -13,22 +13,12 @@ from skmc.tables.frames import as_table, marks_of_columns, raw_columns
 from skmc.tables.table import Table
 
 
-def table_for(completer: Any, X: Container, weights: np.ndarray | None = None) -> Table:
-    """Describe a table as a completer reads it.
-
-    Parameters
-    ----------
-    completer : estimator or None
-        Completer whose parameters, as in `Table.of`, are used. None has none.
-    X : DataFrame or ndarray
-        Result of `as_table`.
-    weights : ndarray of shape (n_rows, n_columns) or None, default=None
-        Weights, as for `Table.of`.
-
-    Returns
-    -------
-    Table
-    """
+def table_for(
+    completer: Any,
+    X: Container,
+    weights: np.ndarray | None = None,  # (n_rows, n_columns)
+) -> Table:
+    """Describe a table as a completer reads it."""
     if isinstance(completer, Estimator):
         choices = completer._choices(X)
     else:  # another imputer
@@ -41,22 +31,7 @@ def table_for(completer: Any, X: Container, weights: np.ndarray | None = None) -
 def read_table_weights(
     X: Container, cell_weight: Container | None, missing_values: object
 ) -> np.ndarray | None:
-    """Read the weights of the cells of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or container as for completers
-        The table, as it was passed to ``fit``. `Entries` may have weights of their own.
-    cell_weight : container or None
-        Argument of ``fit``, as for `skmc.base.read_weights`.
-    missing_values : object or sequence of objects
-        Values that mark missing cells.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns) or None
-        Weights; 0 in missing cells. None if all are 1.
-    """
+    """Read the weights of the cells of a table."""
     if cell_weight is None and isinstance(X, Entries):
         cell_weight = X.weights
     if cell_weight is None:
@@ -69,37 +44,19 @@ def read_table_weights(
     return weights
 
 
-def weights_of_table_rows(X: Any, sample_weight: ArrayLike) -> np.ndarray:
-    """Read the weights of rows, and repeat them in all columns.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        Result of `as_table`.
-    sample_weight : array-like of shape (n_rows,)
-        Argument of ``fit``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-    """
+def weights_of_table_rows(
+    X: Any,
+    sample_weight: ArrayLike,  # (n_rows,)
+) -> np.ndarray:  # (n_rows, n_columns)
+    """Read the weights of rows, and repeat them in all columns."""
     rows = read_row_weights(sample_weight, X, len(X))
     return np.repeat(rows[:, None], X.shape[1], 1)
 
 
-def matrix_weights(table: Table, weights: np.ndarray) -> np.ndarray:
-    """Convert the weights of a table to those of the matrix that represents it.
-
-    Parameters
-    ----------
-    table : Table
-        Description of the table.
-    weights : ndarray of shape (n_rows, n_columns)
-        Weight of each cell of the table.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_matrix_columns)
-    """
+def matrix_weights(
+    table: Table,
+    weights: np.ndarray,  # (n_rows, n_columns)
+) -> np.ndarray:  # (n_rows, n_matrix_columns)
+    """Convert the weights of a table to those of the matrix that represents it."""
     repeated = [k for k, column in table.used for _ in range(column.width)]
     return weights[:, repeated]

@@ -36,19 +36,7 @@ class Source:
 
     @classmethod
     def of(cls, table: Table, X: Container) -> Source:
-        """Read a table.
-
-        Parameters
-        ----------
-        table : Table
-            Description of the columns.
-        X : DataFrame or ndarray
-            Result of `as_table`.
-
-        Returns
-        -------
-        Source
-        """
+        """Read a table."""
         return cls(table, X, *table.read(X))
 
     @property
@@ -70,22 +58,13 @@ class Source:
             if isinstance(column, Categorical)
         }
 
-    def completed(self, numbers: np.ndarray, *, only_measured: bool = False) -> Any:
-        """Fill the missing cells for which there are numbers.
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (n_rows, n_columns)
-            Completed cells from `Table.decode`; inadmissible values are rounded and
-            clipped.
-        only_measured : bool, default=False
-            Whether categories stay missing.
-
-        Returns
-        -------
-        DataFrame or ndarray
-            Completed table of the same type.
-        """
+    def completed(
+        self,
+        numbers: np.ndarray,  # (n_rows, n_columns)
+        *,
+        only_measured: bool = False,
+    ) -> Any:
+        """Fill the missing cells for which there are numbers."""
         numbers = numbers.copy()
         for k, column in self.table.used:
             numbers[:, k] = column.rounded(numbers[:, k])
@@ -94,40 +73,22 @@ class Source:
             fill &= self.table.measured
         return self.table.write(self.X, numbers, fill)
 
-    def deviations(self, matrix: np.ndarray) -> Any:
-        """Return standard deviations of the cells, from those of the matrix.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Standard deviations of the cells of the matrix.
-
-        Returns
-        -------
-        DataFrame or ndarray
-            Numbers in the units of the column, levels, or durations; 0 in observed
-            cells, NaN in columns of categories and in those that are not completed.
-        """
+    def deviations(
+        self,
+        matrix: np.ndarray,  # (n_rows, n_matrix_columns)
+    ) -> Any:
+        """Return standard deviations of the cells, from those of the matrix."""
         found: list[Any] = [np.full(len(matrix), np.nan) for _ in self.table.columns]
         for k, column, block in self.table.blocks(matrix):
             known = ~self.missing[:, [k]]
             found[k] = column.deviations(np.where(known, 0.0, block))
         return same_columns(self.X, found)
 
-    def probabilities(self, matrix: np.ndarray) -> dict[Any, np.ndarray]:
-        """Return the probabilities of the categories.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Completed matrix.
-
-        Returns
-        -------
-        dict of column to ndarray of shape (n_rows, n_categories)
-            Probabilities; 1 for the category of an observed cell. NaN if the observed
-            value is not a category.
-        """
+    def probabilities(
+        self,
+        matrix: np.ndarray,  # (n_rows, n_matrix_columns)
+    ) -> dict[Any, np.ndarray]:  # (n_rows, n_categories)
+        """Return the probabilities of the categories."""
         found = {}
         for k, column, block in self.table.blocks(matrix):
             if isinstance(column, Categorical):

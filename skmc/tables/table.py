@@ -49,32 +49,10 @@ class Table:
         X: Container,
         *,
         missing_values: object = (),
-        weights: np.ndarray | None = None,
+        weights: np.ndarray | None = None,  # (n_rows, n_columns)
         **choices: Any,
     ) -> Table:
-        """Describe each column by its observed cells.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            Result of `as_table`.
-        missing_values : object or sequence of objects, default=()
-            Values that mark missing cells.
-        weights : ndarray of shape (n_rows, n_columns) or None, default=None
-            Weight of each cell in the statistics; 0 hides it. Kinds of columns
-            do not depend on weights above 0.
-        **choices : object
-            Parameters of `Rules.of`.
-
-        Returns
-        -------
-        Table
-
-        Raises
-        ------
-        ValueError
-            Some columns cannot be completed.
-        """
+        """Describe each column by its observed cells."""
         rules, marks = Rules.of(X, **choices), marks_of_columns(missing_values)
         found: list[Any] = []
         left, problems = {}, []
@@ -153,18 +131,7 @@ class Table:
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     def kept_columns(self, keep_empty_features: bool) -> list[int]:
-        """List the columns that a completer returns.
-
-        Parameters
-        ----------
-        keep_empty_features : bool
-            Whether empty columns are kept.
-
-        Returns
-        -------
-        list of int
-            Positions of the columns.
-        """
+        """List the columns that a completer returns."""
         dropped = [] if keep_empty_features else self.empty
         return [k for k in range(len(self.columns)) if k not in dropped]
 
@@ -182,20 +149,7 @@ class Table:
         return Layout(first, self.bounds, categories)
 
     def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Read a table.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            Result of `as_table`.
-
-        Returns
-        -------
-        numbers : ndarray of shape (n_rows, n_columns)
-            Numbers and positions of levels, NaN where missing or unknown.
-        missing : bool ndarray of shape (n_rows, n_columns)
-            Cells to complete; False in columns that are not completed.
-        """
+        """Read a table."""
         numbers = np.full(X.shape, np.nan)
         missing = np.zeros(X.shape, bool)
         raws = raw_columns(X, self.marks)
@@ -204,92 +158,47 @@ class Table:
             missing[:, k] = raws[k].missing & column.fills(raws[k])
         return numbers, missing
 
-    def encode(self, numbers: np.ndarray) -> np.ndarray:
-        """Represent the table by a matrix.
-
-        Parameters
-        ----------
-        numbers : ndarray of shape (n_rows, n_columns)
-            Result of `read`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_matrix_columns)
-            Matrix; a table of numbers alone is not changed.
-        """
+    def encode(
+        self,
+        numbers: np.ndarray,  # (n_rows, n_columns)
+    ) -> np.ndarray:  # (n_rows, n_matrix_columns)
+        """Represent the table by a matrix."""
         return np.hstack([column.encode(numbers[:, k]) for k, column in self.used])
 
-    def blocks(self, matrix: np.ndarray) -> Iterator[tuple[int, Column, np.ndarray]]:
-        """Divide a matrix into the parts that represent one column each.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Matrix, whose further columns are ignored.
-
-        Yields
-        ------
-        k : int
-            Position of the column.
-        column : Column
-            Description of the column.
-        block : ndarray of shape (n_rows, width)
-            Columns of the matrix that represent it.
-        """
+    def blocks(
+        self,
+        matrix: np.ndarray,  # (n_rows, n_matrix_columns)
+    ) -> Iterator[tuple[int, Column, np.ndarray]]:
+        """Divide a matrix into the parts that represent one column each."""
         start = 0
         for k, column in self.used:
             yield k, column, matrix[:, start : start + column.width]
             start += column.width
 
-    def decode(self, matrix: np.ndarray) -> np.ndarray:
-        """Recover the table from a completed matrix.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Completed matrix, whose further columns are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            Numbers and positions; NaN in columns that are not completed.
-        """
+    def decode(
+        self,
+        matrix: np.ndarray,  # (n_rows, n_matrix_columns)
+    ) -> np.ndarray:  # (n_rows, n_columns)
+        """Recover the table from a completed matrix."""
         numbers = np.full((len(matrix), len(self.columns)), np.nan)
         for k, column, block in self.blocks(matrix):
             numbers[:, k] = column.decode(block)
         return numbers
 
-    def numbers(self, matrix: np.ndarray) -> np.ndarray:
-        """Recover the columns of numbers, with NaN in all others.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Completed matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-        """
+    def numbers(
+        self,
+        matrix: np.ndarray,  # (n_rows, n_matrix_columns)
+    ) -> np.ndarray:  # (n_rows, n_columns)
+        """Recover the columns of numbers, with NaN in all others."""
         return np.where(self.numeric, self.decode(matrix), np.nan)
 
-    def write(self, X: Container, numbers: np.ndarray, missing: np.ndarray) -> Any:
-        """Copy a table and fill its missing cells.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            Result of `as_table`.
-        numbers : ndarray of shape (n_rows, n_columns)
-            Completed table, from `decode`.
-        missing : bool ndarray of shape (n_rows, n_columns)
-            Mask of the missing cells, from `read`.
-
-        Returns
-        -------
-        DataFrame or ndarray
-            Table of the type of ``X``.
-        """
+    def write(
+        self,
+        X: Container,
+        numbers: np.ndarray,  # (n_rows, n_columns)
+        missing: np.ndarray,  # (n_rows, n_columns)
+    ) -> Any:
+        """Copy a table and fill its missing cells."""
         new = {
             k: column.restore(numbers[missing[:, k], k])
             for k, column in self.used

@@ -18,22 +18,7 @@ Complete = Callable[[np.ndarray], np.ndarray]
 
 
 def errors(source: Source, y: Any, complete: Complete) -> np.ndarray:
-    """Compare completed cells with the truth.
-
-    Parameters
-    ----------
-    source : Source
-        Table to complete.
-    y : container of the table's shape, or None
-        Truth; None hides observed cells.
-    complete : callable
-        Function that completes the matrix.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Errors of the compared cells, NaN elsewhere.
-    """
+    """Compare completed cells with the truth."""
     table, numbers = source.table, source.numbers
     if y is None or np.ndim(y) == 1:
         truth = numbers
@@ -53,23 +38,12 @@ def errors(source: Source, y: Any, complete: Complete) -> np.ndarray:
     return np.where(hidden, errors_of(table, guess, truth), np.nan)
 
 
-def errors_of(table: Table, guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Compare cells with the truth.
-
-    Parameters
-    ----------
-    table : Table
-        Table that describes the columns.
-    guess : ndarray of shape (n_rows, n_columns)
-        Predictions, from `Table.decode`.
-    truth : ndarray of shape (n_rows, n_columns)
-        True values, from `Table.read`.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Errors as in `Column.error`; NaN in columns that are not completed.
-    """
+def errors_of(
+    table: Table,
+    guess: np.ndarray,  # (n_rows, n_columns)
+    truth: np.ndarray,  # (n_rows, n_columns)
+) -> np.ndarray:  # (n_rows, n_columns)
+    """Compare cells with the truth."""
     found = np.full(truth.shape, np.nan)
     for k, column in table.used:
         found[:, k] = column.error(guess[:, k], truth[:, k])

@@ -70,31 +70,17 @@ class SquaredError(Term):
 class LinearMap(Protocol):
     """Linear measurements ``A``, such as those in `skmc.sensing`."""
 
-    def forward(self, X: Tensor) -> Tensor:
-        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n).
+    def forward(
+        self,
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:
+        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n)."""
 
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor
-        """
-
-    def adjoint(self, r: Tensor) -> Tensor:
-        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols).
-
-        Parameters
-        ----------
-        r : Tensor of shape (\\*batch, n)
-            Weights.
-
-        Returns
-        -------
-        Tensor
-        """
+    def adjoint(
+        self,
+        r: Tensor,  # (*batch, n)
+    ) -> Tensor:
+        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols)."""
 
 
 class MeasurementError(Term):

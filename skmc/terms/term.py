@@ -10,39 +10,21 @@ from torch import Tensor, nn
 from skmc.linalg import Randomness
 
 
-def per_member(weight: float | Tensor, X: Tensor) -> Tensor:
-    """Reshape one number per member to multiply matrices: ``(*batch, 1, 1)``.
-
-    Parameters
-    ----------
-    weight : float or Tensor of shape (\\*batch,) or ()
-        Number for each member, or for all members.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
-        Tensor that determines dtype and device.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, 1, 1) or (1, 1)
-    """
+def per_member(
+    weight: float | Tensor,  # (*batch,)
+    X: Tensor,  # (*batch, n_rows, n_cols)
+) -> Tensor:  # (*batch, 1, 1)
+    """Reshape one number per member to multiply matrices: ``(*batch, 1, 1)``."""
     if not isinstance(weight, Tensor):
         return X.new_full((1, 1), weight)
     return weight.to(X)[..., None, None]
 
 
-def inner(A: Tensor, B: Tensor) -> Tensor:
-    """``<A, B>`` of each member: ``(*batch, rows, cols)`` twice -> ``(*batch,)``.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, rows, cols)
-        First matrix of each member.
-    B : Tensor of shape (\\*batch, rows, cols)
-        Second matrix of each member.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
+def inner(
+    A: Tensor,  # (*batch, rows, cols)
+    B: Tensor,  # (*batch, rows, cols)
+) -> Tensor:  # (*batch,)
+    """``<A, B>`` of each member: ``(*batch, rows, cols)`` twice -> ``(*batch,)``."""
     return torch.linalg.vecdot(A.flatten(-2), B.flatten(-2))
 
 
@@ -229,19 +211,7 @@ class Term(nn.Module):
 
 
 def narrow(tensor: Tensor, members: Tensor) -> Tensor:
-    """Select members of a tensor, or of a parameter and its gradient.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Tensor whose first axis is the batch axis.
-    members : bool or int Tensor
-        Mask or positions of the members to keep.
-
-    Returns
-    -------
-    Tensor
-    """
+    """Select members of a tensor, or of a parameter and its gradient."""
     if not isinstance(tensor, nn.Parameter):
         return tensor[members]
     fewer = nn.Parameter(tensor.detach()[members])
@@ -249,16 +219,6 @@ def narrow(tensor: Tensor, members: Tensor) -> Tensor:
     return fewer
 
 
-def random_weight(rng: Randomness) -> Tensor:
-    """Draw a weight between 0 and 2 for each member, for `Term.examples`.
-
-    Parameters
-    ----------
-    rng : Randomness
-        Source of random numbers.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
+def random_weight(rng: Randomness) -> Tensor:  # (*batch,)
+    """Draw a weight between 0 and 2 for each member, for `Term.examples`."""
     return rng.uniform(1, 1, 1.0)[..., 0, 0] + 1

@@ -21,56 +21,27 @@ class Rows:
     name = "rows"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """Number of items of a matrix.
-
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        int
-        """
+        """Number of items of a matrix."""
         return n_rows
 
     def __call__(self, X: Tensor) -> Tensor:
         return X
 
-    def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
-        """Put items back into a matrix.
-
-        Parameters
-        ----------
-        items : Tensor of shape (\\*batch, k, p)
-            Items to put back.
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def adjoint(
+        self,
+        items: Tensor,  # (*batch, k, p)
+        n_rows: int,
+        n_cols: int,
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Put items back into a matrix."""
         return items
 
-    def between(self, L: Tensor, X: Tensor) -> Tensor:
-        """``T*(L T(X))``.
-
-        Parameters
-        ----------
-        L : Tensor of shape (\\*batch, k, k) or (k, k)
-            Laplacian of the items.
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def between(
+        self,
+        L: Tensor,  # (*batch, k, k)
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """``T*(L T(X))``."""
         return matmul(L, X)
 
 
@@ -81,56 +52,27 @@ class Columns:
     name = "columns"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """Number of items of a matrix.
-
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        int
-        """
+        """Number of items of a matrix."""
         return n_cols
 
     def __call__(self, X: Tensor) -> Tensor:
         return X.mT
 
-    def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
-        """Put items back into a matrix.
-
-        Parameters
-        ----------
-        items : Tensor of shape (\\*batch, k, p)
-            Items to put back.
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def adjoint(
+        self,
+        items: Tensor,  # (*batch, k, p)
+        n_rows: int,
+        n_cols: int,
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Put items back into a matrix."""
         return items.mT
 
-    def between(self, L: Tensor, X: Tensor) -> Tensor:
-        """``T*(L T(X))``.
-
-        Parameters
-        ----------
-        L : Tensor of shape (\\*batch, k, k) or (k, k)
-            Laplacian of the items.
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def between(
+        self,
+        L: Tensor,  # (*batch, k, k)
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """``T*(L T(X))``."""
         return matmul(X, L)
 
 
@@ -155,19 +97,7 @@ class Blocks:
         return f"blocks{self.size}"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """Number of items of a matrix.
-
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        int
-        """
+        """Number of items of a matrix."""
         return (n_rows // self.size) * (n_cols // self.size)
 
     def __call__(self, X: Tensor) -> Tensor:
@@ -177,22 +107,13 @@ class Blocks:
         X = X.unflatten(-1, (cols, b)).unflatten(-3, (rows, b))
         return X.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 
-    def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
-        """Put items back into a matrix, zero outside of whole blocks.
-
-        Parameters
-        ----------
-        items : Tensor of shape (\\*batch, k, p)
-            Items to put back.
-        n_rows : int
-            Number of rows of the completion.
-        n_cols : int
-            Number of columns of the completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def adjoint(
+        self,
+        items: Tensor,  # (*batch, k, p)
+        n_rows: int,
+        n_cols: int,
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """Put items back into a matrix, zero outside of whole blocks."""
         b = self.size
         rows, cols = n_rows // b, n_cols // b
         items = items.unflatten(-2, (rows, cols)).unflatten(-1, (b, b))
@@ -201,38 +122,22 @@ class Blocks:
         X[..., : rows * b, : cols * b] = inside
         return X
 
-    def between(self, L: Tensor, X: Tensor) -> Tensor:
-        """``T*(L T(X))``.
-
-        Parameters
-        ----------
-        L : Tensor of shape (\\*batch, k, k) or (k, k)
-            Laplacian of the items.
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
+    def between(
+        self,
+        L: Tensor,  # (*batch, k, k)
+        X: Tensor,  # (*batch, n_rows, n_cols)
+    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        """``T*(L T(X))``."""
         return self.adjoint(matmul(L, self(X)), *X.shape[-2:])
 
 
 Transform = Rows | Columns | Blocks
 
 
-def squared_distances(items: Tensor) -> Tensor:
-    """``|t_i - t_j|^2`` of all pairs: ``(*batch, k, p) -> (*batch, k, k)``.
-
-    Parameters
-    ----------
-    items : Tensor of shape (\\*batch, k, p)
-        Items to compare.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, k, k)
-    """
+def squared_distances(
+    items: Tensor,  # (*batch, k, p)
+) -> Tensor:  # (*batch, k, k)
+    """``|t_i - t_j|^2`` of all pairs: ``(*batch, k, p) -> (*batch, k, k)``."""
     gram = items @ items.mT
     norms = torch.diagonal(gram, dim1=-2, dim2=-1)
     return norms[..., :, None] + norms[..., None, :] - 2 * gram

@@ -160,13 +160,7 @@ def candidates_for(
 
 
 def all_candidates() -> dict[str, Any]:
-    """List all candidates that `AutoCompleter` knows by name.
-
-    Returns
-    -------
-    dict of str to estimator
-        Unfitted completers and imputers of scikit-learn.
-    """
+    """List all candidates that `AutoCompleter` knows by name."""
     names = [*NAMED, CHAINED_TREES]
     return {name: named(name, 0, "cpu").estimator for name in names}
 

@@ -257,21 +257,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     def residual(
         self, data: SparseObserved, previous: GibbsState, current: GibbsState
     ) -> Tensor:
-        """Infinity: there is no optimum, and more draws are better.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : State
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        """Infinity: there is no optimum, and more draws are better."""
         return torch.full_like(current.objective, torch.inf)
 
     def misfit(self, data: SparseObserved, state: GibbsState, X: LowRank) -> Tensor:
@@ -303,22 +289,7 @@ def _drawn(
 
 
 def gamma(rng: Randomness, shape: Tensor, rate: Tensor) -> Tensor:
-    """Draw Gamma variables by the method of Marsaglia and Tsang.
-
-    Parameters
-    ----------
-    rng : Randomness
-        Source of random numbers.
-    shape : Tensor
-        Shape parameter, at least 1.
-    rate : Tensor of the same shape
-        Rate parameter, the inverse of the scale.
-
-    Returns
-    -------
-    Tensor of the same shape
-        Double precision, on the device of ``rate``.
-    """
+    """Draw Gamma variables by the method of Marsaglia and Tsang."""
     rate = rate.double()
     d = (shape.to(rate) - 1 / 3).reshape(-1, 1)
     z = rng.normal(len(d), TRIES, std=1.0).to(d)
@@ -330,26 +301,13 @@ def gamma(rng: Randomness, shape: Tensor, rate: Tensor) -> Tensor:
 
 
 def draw_relative(
-    rng: Randomness, counts: Tensor, sums: Tensor
+    rng: Randomness,
+    counts: Tensor,  # (m,)
+    sums: Tensor,  # (m,)
 ) -> tuple[Tensor, Tensor]:
     """Draw the relative precision of the noise in each row, and its degrees of freedom.
 
     The degrees of freedom are drawn first, from their marginal distribution.
-
-    Parameters
-    ----------
-    rng : Randomness
-        Source of random numbers.
-    counts : Tensor of shape (m,)
-        Number of cells of each row.
-    sums : Tensor of shape (m,)
-        Sum of the squared residuals of each row, times the precision that each cell
-        would have if the rows did not differ.
-
-    Returns
-    -------
-    relative : Tensor of shape (m,)
-    freedom : Tensor of shape ()
     """
     half = counts.new_tensor(FREEDOM).double() / 2
     shape, rate = half[:, None] + counts / 2, half[:, None] + sums / 2
@@ -362,25 +320,12 @@ def draw_relative(
 
 
 def normal_wishart(
-    rng: Randomness, W: Tensor, more: Tensor | float = 0.0, n_more: int = 0
+    rng: Randomness,
+    W: Tensor,  # (m, rank + 1)
+    more: Tensor | float = 0.0,  # (rank + 1, rank + 1)
+    n_more: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Draw mean and precision of Gaussian rows ``W`` from their posterior.
-
-    Parameters
-    ----------
-    rng : Randomness
-        Source of random numbers.
-    W : Tensor of shape (m, rank + 1)
-        Factors and bias of each row.
-    more : Tensor of shape (rank + 1, rank + 1) or float, default=0.0
-        Sum of ``w w'`` over other rows with this precision and mean zero.
-    n_more : int, default=0
-        Number of those rows.
-
-    Returns
-    -------
-    tuple of Tensor
-    """
+    """Draw mean and precision of Gaussian rows ``W`` from their posterior."""
     n, k = W.shape
     X = W.double()
     strength = 2.0  # weight of the prior mean, in rows
@@ -442,36 +387,16 @@ def _sums_of_rows(data: SparseValues, own: Sequence[Tensor], Z: Tensor) -> Tenso
 def draw_link(
     rng: Randomness,
     side: Side,
-    W: Tensor,
-    precision: Tensor,
-    B: Tensor,
-    p: Tensor | float,
+    W: Tensor,  # (m, rank + 1)
+    precision: Tensor,  # (rank + 1, rank + 1)
+    B: Tensor,  # (p, rank + 1)
+    p: Tensor | float,  # ()
 ) -> tuple[Tensor, Tensor]:
     """Draw ``B`` given ``W ~ N(S B, precision^-1)``, and the precision of its prior.
 
     The solution of ``(S' S + p P) B = S' (W + E_1) + sqrt(p) P^(1/2) E_2`` with ``E``
     from ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients
     approximate it. The draw is over-relaxed.
-
-    Parameters
-    ----------
-    rng : Randomness
-        Source of random numbers.
-    side : Side
-        Linear prior with ``S`` and ``P``.
-    W : Tensor of shape (m, rank + 1)
-        Factors of the rows minus the means that do not depend on ``B``.
-    precision : Tensor of shape (rank + 1, rank + 1)
-        Precision matrix of these rows.
-    B : Tensor of shape (p, rank + 1)
-        Previous draw, from which conjugate gradients start.
-    p : Tensor of shape () or float
-        Precision of ``B``, as a multiple of ``P`` times ``precision``.
-
-    Returns
-    -------
-    B : Tensor of shape (p, rank + 1)
-    p : Tensor of shape ()
     """
     root = torch.linalg.cholesky(precision)
 

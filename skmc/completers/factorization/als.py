@@ -297,19 +297,6 @@ class ALS(Solver):
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.
 
         With linear priors, ``|dF/dB| |B|`` of each is added to the numerator.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        previous : State
-            The state before the last step.
-        current : ALSState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         size = torch.zeros_like(current.misfit)
         for axis, W in enumerate((current.rows, current.cols)):
@@ -361,37 +348,17 @@ class Objective:
     link_weight: float
     implicit: bool
 
-    def counts(self, data: SparseObserved, axis: int) -> Tensor:
-        """Weight of the penalty of each row (``axis=0``) or column.
-
-        Parameters
-        ----------
-        data : SparseObserved or BlockObserved
-            The observed cells.
-        axis : int
-            0 for the rows, 1 for the columns.
-
-        Returns
-        -------
-        Tensor of shape (m, 1)
-        """
+    def counts(self, data: SparseObserved, axis: int) -> Tensor:  # (m, 1)
+        """Weight of the penalty of each row (``axis=0``) or column."""
         counts = (data.T if axis else data).counts[:, None]
         return (counts + data.shape[1 - axis] * self.implicit) ** self.per_cell
 
-    def model(self, others: Tensor, axis: int) -> RowModel:
-        """The model that gives factors and biases of one side from those of the other.
-
-        Parameters
-        ----------
-        others : Tensor of shape (n, rank + 1)
-            Factors and biases of the other side.
-        axis : int
-            0 for a model of the rows, 1 for one of the columns.
-
-        Returns
-        -------
-        RowModel
-        """
+    def model(
+        self,
+        others: Tensor,  # (n, rank + 1)
+        axis: int,
+    ) -> RowModel:
+        """The model that gives factors and biases of one side from the other."""
         factors, offset = others[:, :-1], others[:, -1].clone()
         F = pad(factors, (0, 1), value=1.0) if self.biases[axis] else factors
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
@@ -400,25 +367,13 @@ class Objective:
         return RowModel(F, offset, precision, zero, self.per_cell, self.implicit)
 
     def link(
-        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
-    ) -> Sequence[Tensor]:
-        """Fit the map ``B`` of each linear prior of one side to its factors.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        axis : int
-            0 for the rows, 1 for the columns.
-        W : Tensor of shape (m, rank + 1)
-            Factors and biases of the side.
-        links : sequence of Tensor of shape (p, rank + 1)
-            Initial guesses.
-
-        Returns
-        -------
-        sequence of Tensor of shape (p, rank + 1)
-        """
+        self,
+        data: SparseObserved,
+        axis: int,
+        W: Tensor,  # (m, rank + 1)
+        links: Sequence[Tensor],  # (p, rank + 1)
+    ) -> Sequence[Tensor]:  # (p, rank + 1)
+        """Fit the map ``B`` of each linear prior of one side to its factors."""
         if not links:
             return links
         found, sides = list(links), data.sides[axis]
@@ -435,25 +390,13 @@ class Objective:
         return found
 
     def of_links(
-        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
-    ) -> Tensor | float:
-        """Sum of ``|dF/dB| |B|`` over the linear priors of one side.
-
-        Parameters
-        ----------
-        data : SparseObserved
-            The observed cells.
-        axis : int
-            0 for the rows, 1 for the columns.
-        W : Tensor of shape (m, rank + 1)
-            Factors and biases of the side.
-        links : sequence of Tensor of shape (p, rank + 1)
-            Map ``B`` of each linear prior.
-
-        Returns
-        -------
-        Tensor of shape () or float
-        """
+        self,
+        data: SparseObserved,
+        axis: int,
+        W: Tensor,  # (m, rank + 1)
+        links: Sequence[Tensor],  # (p, rank + 1)
+    ) -> Tensor | float:  # ()
+        """Sum of ``|dF/dB| |B|`` over the linear priors of one side."""
         if not links:
             return 0.0
         size, sides = W.new_zeros(()), data.sides[axis]
@@ -464,26 +407,13 @@ class Objective:
         return size
 
     def along(
-        self, data: SparseObserved, now: Sides, direction: Sides, dtype: torch.dtype
-    ) -> Tensor:
-        """Twice the objective without linear priors along a line, as a polynomial.
-
-        Parameters
-        ----------
-        data : SparseObserved or BlockObserved
-            The observed cells.
-        now : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-            Factors and biases of the rows and of the columns.
-        direction : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-            Direction of the line.
-        dtype : torch.dtype
-            Precision of computations at the cells.
-
-        Returns
-        -------
-        float64 Tensor of shape (5,)
-            Coefficients, from the constant term to ``t**4``.
-        """
+        self,
+        data: SparseObserved,
+        now: Sides,  # (m, rank + 1)
+        direction: Sides,  # (m, rank + 1)
+        dtype: torch.dtype,
+    ) -> Tensor:  # (5,)
+        """Twice the objective without linear priors along a line, as a polynomial."""
         end = None if self.biases[0] else -1
         line = (
             padded(
@@ -524,25 +454,15 @@ class HalfStep(NamedTuple):
     penalty: Tensor
 
 
-def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> HalfStep:
+def half_step(
+    data: SparseValues,
+    own: Sequence[Tensor],  # (m, rank)
+    systems: Systems,
+) -> HalfStep:
     """Compute factors of some rows from the current ones, given those of the columns.
 
     The result depends only on the arguments. So the function can be called for one
     chunk of rows after another, in memory or in blocks, or as tasks of a cluster.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The observed cells of the rows.
-    own : one or two Tensor of shape (m, rank)
-        Current factors and biases of the rows. Then, optionally, offsets of the mean of
-        each row.
-    systems : Systems
-        The systems of the rows.
-
-    Returns
-    -------
-    HalfStep
     """
     W, model, steps = own[0], systems.model, systems.steps
     known = own[1] if len(own) > 1 else 0.0
@@ -565,22 +485,7 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
 
 
 def next_steps(steps: int, half: HalfStep, implicit: bool) -> int:
-    """Number of conjugate gradient steps of the next half-step of a side.
-
-    Parameters
-    ----------
-    steps : int
-        Number of steps of the last half-step.
-    half : HalfStep
-        The last half-step.
-    implicit : bool
-        Whether all unobserved cells are zeros.
-
-    Returns
-    -------
-    int
-        0 means that systems are solved exactly.
-    """
+    """Number of conjugate gradient steps of the next half-step of a side."""
     _, most, left = STEPS[implicit]
     if steps and torch.isfinite(half.after):
         enough = bool(half.after <= left**2 * half.before)
@@ -605,25 +510,16 @@ class Sweep:
     direction: Sides
 
 
-def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
+def conjugate(
+    change: Sides,  # (m, rank + 1)
+    last: Sweep | None,
+    counts: Sides,  # (m, 1)
+) -> Sides:  # (m, rank + 1)
     """Make the change of a sweep conjugate to the last direction.
 
     The sweep is the preconditioner: the result is ``change + beta direction``, with the
     non-negative ``beta`` of Polak and Ribiere for changes instead of gradients. Rows
     are weighted by their numbers of cells, as in the systems.
-
-    Parameters
-    ----------
-    change : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-        Change of factors and biases in a plain sweep.
-    last : Sweep or None
-        Previous sweep.
-    counts : pair of Tensor of shape (m, 1), (n, 1)
-        Weights of the rows of ``change``.
-
-    Returns
-    -------
-    pair of Tensor of shape (m, rank + 1), (n, rank + 1)
     """
     if last is None:
         return change
@@ -640,26 +536,12 @@ def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
 
 
 def misfit_along(
-    data: SparseValues, own: Sequence[Tensor], cols: Tensor, change: Tensor
-) -> Tensor:
-    """Squared distance of some rows from their cells, as a polynomial of the step.
-
-    Parameters
-    ----------
-    data : SparseValues
-        The observed cells of the rows.
-    own : pair of Tensor of shape (m, rank)
-        Factors and bias of each row, and their direction.
-    cols : Tensor of shape (n, k)
-        Factors and offset of each column, as `Systems.columns`.
-    change : Tensor of shape (n, k)
-        Direction of the columns.
-
-    Returns
-    -------
-    float64 Tensor of shape (5,)
-        Coefficients, from the constant term to ``t**4``.
-    """
+    data: SparseValues,
+    own: Sequence[Tensor],  # (m, rank)
+    cols: Tensor,  # (n, k)
+    change: Tensor,  # (n, k)
+) -> Tensor:  # (5,)
+    """Squared distance of some rows from their cells, as a polynomial of the step."""
     W, D = (pad(x.to(cols), (0, cols.shape[1] - x.shape[1])) for x in own)
     curve = W.new_zeros(5, dtype=torch.float64)
     W[:, own[0].shape[1]] = 1.0
@@ -680,22 +562,12 @@ def misfit_along(
     return curve
 
 
-def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
-    """Coefficients of ``sum_i counts_i |w_i + t d_i|^2``.
-
-    Parameters
-    ----------
-    W : Tensor of shape (m, rank + 1)
-        Factors and biases.
-    D : Tensor of shape (m, rank + 1)
-        Direction of ``W``.
-    counts : Tensor of shape (m, 1)
-        Weights of the rows.
-
-    Returns
-    -------
-    float64 Tensor of shape (5,)
-    """
+def penalty_along(
+    W: Tensor,  # (m, rank + 1)
+    D: Tensor,  # (m, rank + 1)
+    counts: Tensor,  # (m, 1)
+) -> Tensor:  # (5,)
+    """Coefficients of ``sum_i counts_i |w_i + t d_i|^2``."""
     curve = W.new_zeros(5, dtype=torch.float64)
     for w, d, count in _in_blocks(W, D, counts):
         # A sum with another output type would convert all numbers first.
@@ -709,22 +581,12 @@ def _in_blocks(*parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
     return zip(*(part.split(ROWS) for part in parts), strict=True)
 
 
-def squares_along(rows: Sides, cols: Sides, dtype: torch.dtype) -> Tensor:
-    """Coefficients of ``|(U + t P) (V + t Q)'|_F^2``.
-
-    Parameters
-    ----------
-    rows : pair of Tensor of shape (m, rank)
-        Matrices ``U`` and ``P``.
-    cols : pair of Tensor of shape (n, rank)
-        Matrices ``V`` and ``Q``.
-    dtype : torch.dtype
-        Precision of ``U' U`` and the like.
-
-    Returns
-    -------
-    float64 Tensor of shape (5,)
-    """
+def squares_along(
+    rows: Sides,  # (m, rank)
+    cols: Sides,  # (n, rank)
+    dtype: torch.dtype,
+) -> Tensor:  # (5,)
+    """Coefficients of ``|(U + t P) (V + t Q)'|_F^2``."""
     grams = [
         (W.mT @ W, W.mT @ D + D.mT @ W, D.mT @ D)
         for W, D in ((W.to(dtype), D.to(dtype)) for W, D in (rows, cols))
@@ -736,19 +598,10 @@ def squares_along(rows: Sides, cols: Sides, dtype: torch.dtype) -> Tensor:
     return found
 
 
-def best_step(coefficients: Tensor) -> float | None:
-    """Positive minimizer of a polynomial of degree four.
-
-    Parameters
-    ----------
-    coefficients : Tensor of shape (5,)
-        Coefficients, from the constant term to ``t**4``.
-
-    Returns
-    -------
-    float or None
-        None if the minimizer is zero, very large or not finite.
-    """
+def best_step(
+    coefficients: Tensor,  # (5,)
+) -> float | None:
+    """Positive minimizer of a polynomial of degree four."""
     numbers = coefficients.tolist()
     if not all(map(math.isfinite, numbers)):
         return None

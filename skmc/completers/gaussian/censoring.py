@@ -85,22 +85,13 @@ class CensoredCells(Observed):
         return replace(found, low=limits.low, high=limits.high, share=limits.share)
 
     @classmethod
-    def of(cls, data: Observed, limits: Censoring, used: Tensor) -> CensoredCells:
-        """Add the limits of the ``used`` rows to their scaled cells.
-
-        Parameters
-        ----------
-        data : Observed
-            Scaled cells of the rows of the fit.
-        limits : Censoring
-            Limits of all rows alike, or of each row of the input.
-        used : bool Tensor of shape (n_rows,)
-            Rows of the input that the fit has.
-
-        Returns
-        -------
-        CensoredCells
-        """
+    def of(
+        cls,
+        data: Observed,
+        limits: Censoring,
+        used: Tensor,  # (n_rows,)
+    ) -> CensoredCells:
+        """Add the limits of the ``used`` rows to their scaled cells."""
         if len(limits.low) > 1:
             limits = limits.rows(used)
         limits = limits.at(~data.mask.cpu()).to(data.device)
@@ -144,17 +135,7 @@ class Tilted(Parts):
 
     @classmethod
     def joined(cls, parts: list[Tilted]) -> Tilted:
-        """Join the moments of parts of the rows.
-
-        Parameters
-        ----------
-        parts : list of Tilted
-            Moments of consecutive rows.
-
-        Returns
-        -------
-        Tilted
-        """
+        """Join the moments of parts of the rows."""
         return parts[0].map(lambda *x: torch.cat(x), *parts[1:])
 
 
@@ -177,68 +158,34 @@ class Censoring(Parts):
     share: Tensor
     prior: Tensor
 
-    def at(self, missing: Tensor) -> Censoring:
-        """The limits of missing cells alone.
-
-        Parameters
-        ----------
-        missing : bool Tensor of shape (n_rows, n_cols)
-            True where a cell is missing.
-
-        Returns
-        -------
-        Censoring
-        """
+    def at(
+        self,
+        missing: Tensor,  # (n_rows, n_cols)
+    ) -> Censoring:
+        """The limits of missing cells alone."""
         low = torch.where(missing, self.low, -torch.inf)
         high = torch.where(missing, self.high, torch.inf)
         return replace(self, low=low, high=high)
 
-    def of(self, missing: Tensor) -> Tensor:
-        """Which of the missing cells have a limit.
-
-        Parameters
-        ----------
-        missing : bool Tensor of shape (n_rows, n_cols)
-            True where a cell is missing.
-
-        Returns
-        -------
-        bool Tensor of shape (n_rows, n_cols)
-        """
+    def of(
+        self,
+        missing: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """Which of the missing cells have a limit."""
         return missing & (self.low.isfinite() | self.high.isfinite())
 
     def rows(self, rows: Any) -> Censoring:
-        """The limits of some rows.
-
-        Parameters
-        ----------
-        rows : slice, int array or bool Tensor
-            Rows.
-
-        Returns
-        -------
-        Censoring
-        """
+        """The limits of some rows."""
         return replace(self, low=self.low[rows], high=self.high[rows])
 
     def tilt(
-        self, mean: Tensor, variance: Tensor, sites: Sites, missing: Tensor
+        self,
+        mean: Tensor,  # (n_rows, n_cols)
+        variance: Tensor,  # (n_rows, n_cols)
+        sites: Sites,
+        missing: Tensor,  # (n_rows, n_cols)
     ) -> Tilted:
-        """Moments of cells from those with sites, and better sites.
-
-        Parameters
-        ----------
-        mean, variance : Tensor of shape (n_rows, n_cols)
-            Moments of each cell under the model and the sites.
-        sites : Sites
-            Present sites.
-        missing : bool Tensor of shape (n_rows, n_cols)
-            True where a cell is missing.
-
-        Returns
-        -------
-        Tilted
-        """
+        """Moments of cells from those with sites, and better sites."""
         at = self.of(missing).nonzero(as_tuple=True)
         m, v, tau, nu = (x[at] for x in (mean, variance, sites.precision, sites.linear))
         cavity = 1 / v - tau
@@ -263,38 +210,22 @@ class Censoring(Parts):
             moved.append(old)
         return Tilted(found, spread, probable, log_factor.sum(1), Sites(*moved))
 
-    def shares(self, within: Tensor, times: Tensor, weights: Tensor) -> Tensor:
-        """The most probable shares, given which cells lie within limits.
-
-        Parameters
-        ----------
-        within : Tensor of shape (n_rows, n_cols)
-            Probabilities that missing cells lie within their limits.
-        times : Tensor of shape (n_rows, n_cols)
-            Weights of the observed cells, 0 elsewhere.
-        weights : Tensor of shape (n_rows,)
-            Weights of the rows.
-
-        Returns
-        -------
-        Tensor of shape (n_cols,)
-        """
+    def shares(
+        self,
+        within: Tensor,  # (n_rows, n_cols)
+        times: Tensor,  # (n_rows, n_cols)
+        weights: Tensor,  # (n_rows,)
+    ) -> Tensor:  # (n_cols,)
+        """The most probable shares, given which cells lie within limits."""
         missing = weights @ within + PRIOR_CELLS * self.prior
         observed = times.sum(0) + PRIOR_CELLS * (1 - self.prior)
         return torch.where(self.prior > 0, missing / (missing + observed), 0.0)
 
-    def log_prior(self, times: Tensor) -> Tensor:
-        """Logarithm of the prior of the shares, and that cells are observed.
-
-        Parameters
-        ----------
-        times : Tensor of shape (n_rows, n_cols)
-            Weights of the observed cells, 0 elsewhere.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+    def log_prior(
+        self,
+        times: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # ()
+        """Logarithm of the prior of the shares, and that cells are observed."""
         missing = PRIOR_CELLS * self.prior
         observed = times.sum(0) + PRIOR_CELLS - missing
         return (missing.xlogy(self.share) + observed * (-self.share).log1p()).sum()
@@ -302,27 +233,11 @@ class Censoring(Parts):
     def completed(
         self,
         model: Gaussian | FactorGaussian,
-        values: Tensor,
-        seen: Tensor,
+        values: Tensor,  # (n_rows, n_cols)
+        seen: Tensor,  # (n_rows, n_cols)
         n_sweeps: int = SWEEPS,
     ) -> Tilted:
-        """Moments of the missing cells of rows under a fitted model.
-
-        Parameters
-        ----------
-        model : Gaussian or FactorGaussian
-            Distribution of the rows.
-        values : float64 Tensor of shape (n_rows, n_cols)
-            Rows.
-        seen : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-        n_sweeps : int, default=30
-            Steps of the sites.
-
-        Returns
-        -------
-        Tilted
-        """
+        """Moments of the missing cells of rows under a fitted model."""
         zero = torch.zeros_like(values)
         sites, patterns = Sites(zero, zero), Patterns.of_each(seen, zero[:, 0] + 1)
         for _ in range(n_sweeps):
@@ -341,35 +256,15 @@ class Censoring(Parts):
 
     def drawn(
         self,
-        mean: np.ndarray,
+        mean: np.ndarray,  # (k,)
         std: float,
         least: float,
         largest: float,
-        rows: Tensor,
+        rows: Tensor,  # (n_rows,)
         col: int,
         rng: np.random.RandomState,
-    ) -> np.ndarray:
-        """Draw missing cells of a column from normal distributions times the factors.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (k,)
-            Means of the normal distributions.
-        std : float
-            Their standard deviation.
-        least, largest : float
-            Bounds of the draws.
-        rows : bool Tensor of shape (n_rows,)
-            Rows of these cells.
-        col : int
-            Their column.
-        rng : RandomState
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
+    ) -> np.ndarray:  # (k,)
+        """Draw missing cells of a column from normal ones times the factors."""
         low, high = (x[rows, col].clamp(least, largest) for x in (self.low, self.high))
         ends = np.stack(
             [np.full(len(mean), least), low, high, np.full(len(mean), largest)]
@@ -465,38 +360,11 @@ def _density(x: Tensor) -> Tensor:
 def detection_limits(
     lower: Limits | str,
     upper: Limits | str,
-    cells: np.ndarray,
-    used: np.ndarray,
+    cells: np.ndarray,  # (n_rows, n_cols)
+    used: np.ndarray,  # (n_rows,)
     names: Sequence[Any],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read the limits beyond which missing cells may lie.
-
-    Parameters
-    ----------
-    lower : float, array-like, dict, "min" or None
-        Limits of the columns, or of all cells.
-    upper : float, array-like, dict, "max" or None
-        The same.
-    cells : ndarray of shape (n_rows, n_cols)
-        Cells, NaN where missing.
-    used : bool ndarray of shape (n_rows,)
-        Rows of the fit.
-    names : sequence
-        Names of the columns; empty if they have none.
-
-    Returns
-    -------
-    low : ndarray of shape (1, n_cols) or (n_rows, n_cols)
-        Lower limits, minus infinity where there is none.
-    high : ndarray of the same shape
-        Upper limits.
-
-    Raises
-    ------
-    ValueError
-        A limit has another shape, lies beyond an observed cell of its column, or the
-        limits contradict each other.
-    """
+    """Read the limits beyond which missing cells may lie."""
     seen, found = np.where(used[:, None], cells, np.nan), []
     for name, given, word, end in (
         ("lower_limit", lower, "min", -np.inf),
@@ -534,17 +402,13 @@ def detection_limits(
     return low, high
 
 
-def warn_of_limits(cells: np.ndarray, censoring: Censoring) -> None:
+def warn_of_limits(
+    cells: np.ndarray,  # (n_rows, n_cols)
+    censoring: Censoring,
+) -> None:
     """Warn if columns with limits cannot come from a normal distribution.
 
     Most of them are too skewed, or some have only two values.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_rows, n_cols)
-        Cells, NaN where missing.
-    censoring : Censoring
-        Limits of these cells.
     """
     limited = censoring.of(torch.from_numpy(np.isnan(cells))).any(0).numpy()
     two = [k for k in np.flatnonzero(limited) if _n_values(cells[:, k]) == 2]

@@ -48,17 +48,7 @@ class Sites(Parts):
     linear: Tensor
 
     def rows(self, rows: slice) -> Sites:
-        """The factors of some rows.
-
-        Parameters
-        ----------
-        rows : slice
-            Range of the rows.
-
-        Returns
-        -------
-        Sites
-        """
+        """The factors of some rows."""
         return self.map(lambda x: x[rows])
 
 
@@ -100,20 +90,12 @@ class Gaussian(Parts):
     mean: Tensor  # (n_cols,)
     covariance: Tensor  # (n_cols, n_cols)
 
-    def extended(self, mean: Tensor, factor: Tensor) -> Gaussian:
-        """Rescale the columns, and append uncorrelated ones of variance 1.
-
-        Parameters
-        ----------
-        mean : Tensor of shape (n_more,)
-            Means of the present and the new columns.
-        factor : Tensor of shape (n_cols,)
-            Factors that rescale the present columns.
-
-        Returns
-        -------
-        Gaussian
-        """
+    def extended(
+        self,
+        mean: Tensor,  # (n_more,)
+        factor: Tensor,  # (n_cols,)
+    ) -> Gaussian:
+        """Rescale the columns, and append uncorrelated ones of variance 1."""
         n = len(factor)
         covariance = torch.eye(len(mean), dtype=mean.dtype)
         covariance[:n, :n] = self.covariance * torch.outer(factor, factor)
@@ -121,7 +103,11 @@ class Gaussian(Parts):
 
     @classmethod
     def from_posterior(
-        cls, rows: Tensor, weights: Tensor, ridge: float, rng: np.random.RandomState
+        cls,
+        rows: Tensor,  # (n_rows, n_cols)
+        weights: Tensor,  # (n_rows,)
+        ridge: float,
+        rng: np.random.RandomState,
     ) -> Gaussian:
         """Draw a distribution from the posterior given complete rows.
 
@@ -129,21 +115,6 @@ class Gaussian(Parts):
         least ``n_cols``, where ``n`` is the sum of the weights. The scale matrix is the
         scatter of the rows plus ``ridge`` times the identity. The mean is normal given
         the covariance.
-
-        Parameters
-        ----------
-        rows : Tensor of shape (n_rows, n_cols)
-            Complete rows, in double precision.
-        weights : Tensor of shape (n_rows,)
-            Weight of each row.
-        ridge : float
-            Weight of the prior, in rows with uncorrelated columns of variance 1.
-        rng : RandomState
-            Source of random numbers.
-
-        Returns
-        -------
-        Gaussian
         """
         n, d = float(weights.sum()), rows.shape[1]
         mean = (weights[:, None] * rows).sum(0) / n
@@ -177,26 +148,15 @@ class Gaussian(Parts):
         return 2 * self.root.diagonal().log().sum()
 
     def expect(
-        self, values: Tensor, patterns: Patterns, sites: Sites | None = None
+        self,
+        values: Tensor,  # (n_rows, n_cols)
+        patterns: Patterns,
+        sites: Sites | None = None,
     ) -> Expected:
         r"""Complete rows and sum their conditional covariances.
 
         Sites add to the precision and to the linear term of their cells:
         :math:`E[x_m] = \mu_m + (K_{mm} + T)^{-1} (\nu - T \mu_m - K_{mo} x_o)`.
-
-        Parameters
-        ----------
-        values : Tensor of shape (n_rows, n_cols)
-            Rows in double precision; unobserved values are ignored.
-        patterns : Patterns
-            Positions of the observed cells, grouped; by `Patterns.of_each` if there
-            are sites.
-        sites : Sites or None, default=None
-            Factors of missing cells.
-
-        Returns
-        -------
-        Expected
         """
         seen, S = patterns.seen, self.covariance
         K = self.precision
@@ -250,21 +210,12 @@ class Gaussian(Parts):
         """Replace the cells that ``mask`` leaves out by conditional expectations."""
         return self.mean + self.expect(values, Patterns.of(mask)).deviations
 
-    def given_others(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of every cell given the *other* observed cells of its row.
-
-        Parameters
-        ----------
-        values : Tensor of shape (n_rows, n_cols)
-            Rows.
-        mask : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-
-        Returns
-        -------
-        mean : Tensor of shape (n_rows, n_cols)
-        variance : Tensor of shape (n_rows, n_cols)
-        """
+    def given_others(
+        self,
+        values: Tensor,  # (n_rows, n_cols)
+        mask: Tensor,  # (n_rows, n_cols)
+    ) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each cell given the *other* observed ones of its row."""
         patterns = Patterns.of(mask)
         K = self.precision
         Y = self.expect(values, patterns).deviations
@@ -287,18 +238,11 @@ class Gaussian(Parts):
         own = Y - torch.where(mask, (Y @ K) * variance, 0.0)
         return self.mean + own, variance
 
-    def draw(self, normal: Tensor) -> Tensor:
-        """Transform standard normal numbers to rows of this distribution.
-
-        Parameters
-        ----------
-        normal : Tensor of shape (n_rows, n_cols)
-            Independent standard normal numbers.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols)
-        """
+    def draw(
+        self,
+        normal: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """Transform standard normal numbers to rows of this distribution."""
         return self.mean + normal @ self.root.mT
 
 
@@ -329,22 +273,13 @@ class ExpectedSums(Parts):
     log_likelihood: Tensor
 
     @classmethod
-    def of(cls, model: Gaussian, values: Tensor, seen: Tensor) -> ExpectedSums:
-        """Expected sums of some rows under ``model``.
-
-        Parameters
-        ----------
-        model : Gaussian
-            A distribution of rows.
-        values : float64 Tensor of shape (n_rows, n_cols)
-            Rows.
-        seen : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-
-        Returns
-        -------
-        ExpectedSums
-        """
+    def of(
+        cls,
+        model: Gaussian,
+        values: Tensor,  # (n_rows, n_cols)
+        seen: Tensor,  # (n_rows, n_cols)
+    ) -> ExpectedSums:
+        """Expected sums of some rows under ``model``."""
         some = seen.any(1)
         expected = model.expect(values[some], Patterns.of(seen[some]))
         rows = model.mean + expected.deviations
@@ -353,33 +288,15 @@ class ExpectedSums(Parts):
         return cls(count, rows.sum(0), second, likelihood)
 
     def plus(self, other: ExpectedSums) -> ExpectedSums:
-        """Add the sums of other rows.
-
-        Parameters
-        ----------
-        other : ExpectedSums
-            Sums of the other rows.
-
-        Returns
-        -------
-        ExpectedSums
-        """
+        """Add the sums of other rows."""
         return self.map(torch.add, other)
 
-    def gaussian(self, weight: float, variance: Tensor) -> Gaussian:
-        """The most probable Gaussian, see `EM`.
-
-        Parameters
-        ----------
-        weight : float
-            Number of rows that the prior counts as.
-        variance : Tensor of shape (n_cols,)
-            Variance of the columns under the prior.
-
-        Returns
-        -------
-        Gaussian
-        """
+    def gaussian(
+        self,
+        weight: float,
+        variance: Tensor,  # (n_cols,)
+    ) -> Gaussian:
+        """The most probable Gaussian, see `EM`."""
         mean = self.first / self.count
         scatter = self.second - self.count * torch.outer(mean, mean)
         scatter = (scatter + scatter.mT) / 2
@@ -436,20 +353,12 @@ class FactorGaussian(Parts):
     loadings: Tensor  # (n_cols, rank)
     noise: Tensor  # (n_cols,)
 
-    def extended(self, mean: Tensor, factor: Tensor) -> FactorGaussian:
-        """Rescale the columns, and append independent ones of variance 1.
-
-        Parameters
-        ----------
-        mean : Tensor of shape (n_more,)
-            Means of the present and the new columns.
-        factor : Tensor of shape (n_cols,)
-            Factors that rescale the present columns.
-
-        Returns
-        -------
-        FactorGaussian
-        """
+    def extended(
+        self,
+        mean: Tensor,  # (n_more,)
+        factor: Tensor,  # (n_cols,)
+    ) -> FactorGaussian:
+        """Rescale the columns, and append independent ones of variance 1."""
         n = len(factor)
         loadings = mean.new_zeros(len(mean), self.loadings.shape[1])
         loadings[:n] = self.loadings * factor[:, None]
@@ -463,24 +372,14 @@ class FactorGaussian(Parts):
         return self.loadings @ self.loadings.mT + self.noise.diag()
 
     def scores(
-        self, values: Tensor, mask: Tensor, sites: Sites | None = None
+        self,
+        values: Tensor,  # (n_rows, n_cols)
+        mask: Tensor,  # (n_rows, n_cols)
+        sites: Sites | None = None,
     ) -> Iterator[Scores]:
         """Posterior of the factors, in parts of bounded memory.
 
         A site is an observation of ``nu / tau`` with the variance ``noise + 1 / tau``.
-
-        Parameters
-        ----------
-        values : Tensor of shape (n_rows, n_cols)
-            Rows in double precision; unobserved values are ignored.
-        mask : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-        sites : Sites or None, default=None
-            Factors of missing cells.
-
-        Yields
-        ------
-        Scores
         """
         F, rank = self.loadings, self.loadings.shape[1]
         outer = (F[:, :, None] * F[:, None, :]).flatten(1)
@@ -515,21 +414,7 @@ class FactorGaussian(Parts):
             yield Scores(rows, u, V, of_sites - (constant + quadratic) / 2)
 
     def cells(self, part: Scores, sites: Sites) -> tuple[Tensor, Tensor, Tensor]:
-        """Moments of the cells of some rows, given the observed cells and the sites.
-
-        Parameters
-        ----------
-        part : Scores
-            Posterior of the factors of these rows.
-        sites : Sites
-            Factors of missing cells, of all rows.
-
-        Returns
-        -------
-        mean, variance : Tensor of shape (k, n_cols)
-        slope : Tensor of shape (k, n_cols)
-            Derivative of the mean of a cell with respect to :math:`f_j^T u`.
-        """
+        """Moments of the cells of some rows, given the observed cells and the sites."""
         F, noise = self.loadings, self.noise
         slope = 1 / (1 + sites.precision[part.rows] * noise)
         mean = self.mean + part.mean @ F.mT + sites.linear[part.rows] * noise
@@ -541,21 +426,12 @@ class FactorGaussian(Parts):
         factors = torch.cat([part.mean for part in self.scores(values, mask)])
         return torch.where(mask, values, self.mean + factors @ self.loadings.mT)
 
-    def given_others(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of every cell given the *other* observed cells of its row.
-
-        Parameters
-        ----------
-        values : Tensor of shape (n_rows, n_cols)
-            Rows.
-        mask : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-
-        Returns
-        -------
-        mean : Tensor of shape (n_rows, n_cols)
-        variance : Tensor of shape (n_rows, n_cols)
-        """
+    def given_others(
+        self,
+        values: Tensor,  # (n_rows, n_cols)
+        mask: Tensor,  # (n_rows, n_cols)
+    ) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each cell given the *other* observed ones of its row."""
         F, noise = self.loadings, self.noise
         means, variances = [], []
         for part in self.scores(values, mask):
@@ -570,18 +446,11 @@ class FactorGaussian(Parts):
             variances.append(torch.where(seen, variance, noise + explained))
         return torch.cat(means), torch.cat(variances)
 
-    def draw(self, normal: Tensor) -> Tensor:
-        """Transform standard normal numbers to rows of this distribution.
-
-        Parameters
-        ----------
-        normal : Tensor of shape (n_rows, n_cols)
-            Independent standard normal numbers.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, n_cols)
-        """
+    def draw(
+        self,
+        normal: Tensor,  # (n_rows, n_cols)
+    ) -> Tensor:  # (n_rows, n_cols)
+        """Transform standard normal numbers to rows of this distribution."""
         return self.mean + normal @ torch.linalg.cholesky(self.covariance).mT
 
 
@@ -632,38 +501,16 @@ class Group(Parts):
         rows[self.pattern] = self.rows
         return rows
 
-    def place(self, n_cols: int) -> Tensor:
-        """Flat positions of the submatrices in a matrix padded by one row and column.
-
-        Parameters
-        ----------
-        n_cols : int
-            Number of columns of the matrix.
-
-        Returns
-        -------
-        int64 Tensor of shape (n_patterns, size, size)
-        """
+    def place(self, n_cols: int) -> Tensor:  # (n_patterns, size, size)
+        """Flat positions of submatrices in a matrix padded by a row and a column."""
         return self.columns[:, :, None] * (n_cols + 1) + self.columns[:, None, :]
 
     def inverses(
-        self, matrix: Tensor, added: Tensor | None = None
+        self,
+        matrix: Tensor,  # (n_cols, n_cols)
+        added: Tensor | None = None,  # (n_patterns, size)
     ) -> tuple[Tensor, Tensor]:
-        """Inverse and log determinant of the submatrix of each pattern.
-
-        Parameters
-        ----------
-        matrix : Tensor of shape (n_cols, n_cols)
-            Symmetric positive definite matrix.
-        added : Tensor of shape (n_patterns, size) or None, default=None
-            Numbers >= 0 that are added to the diagonals of the submatrices.
-
-        Returns
-        -------
-        inverse : Tensor of shape (n_patterns, size, size)
-        logdet : Tensor of shape (n_patterns,)
-            NaN where a submatrix is not positive definite.
-        """
+        """Inverse and log determinant of the submatrix of each pattern."""
         n, padding = len(matrix), self.columns == len(matrix)
         padded = matrix.new_zeros(n + 1, n + 1)
         padded[:n, :n] = matrix
@@ -678,12 +525,7 @@ class Group(Parts):
         return root.mT @ root, torch.where(failed == 0, logdet, torch.nan)
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Rows and their patterns, in parts of bounded memory.
-
-        Returns
-        -------
-        iterator of tuple of Tensor
-        """
+        """Rows and their patterns, in parts of bounded memory."""
         size = max(1, BLOCK // max(1, self.columns.shape[1] ** 2))
         return zip(self.rows.split(size), self.pattern.split(size), strict=True)
 
@@ -710,20 +552,12 @@ class Patterns:
     weights: Tensor
 
     @classmethod
-    def of(cls, seen: Tensor, weights: Tensor | None = None) -> Patterns:
-        """Group the rows of a mask.
-
-        Parameters
-        ----------
-        seen : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-        weights : float64 Tensor of shape (n_rows,) or None, default=None
-            Weight of each row that has a cell. None is 1.
-
-        Returns
-        -------
-        Patterns
-        """
+    def of(
+        cls,
+        seen: Tensor,  # (n_rows, n_cols)
+        weights: Tensor | None = None,  # (n_rows,)
+    ) -> Patterns:
+        """Group the rows of a mask."""
         if weights is None:
             weights = seen.any(1).double()
         mask = seen.cpu().numpy()
@@ -741,20 +575,12 @@ class Patterns:
         return cls(groups, seen, weights)
 
     @classmethod
-    def of_each(cls, seen: Tensor, weights: Tensor) -> Patterns:
-        """Solve each row by itself, and in its missing columns.
-
-        Parameters
-        ----------
-        seen : bool Tensor of shape (n_rows, n_cols)
-            True where observed.
-        weights : float64 Tensor of shape (n_rows,)
-            Weight of each row.
-
-        Returns
-        -------
-        Patterns
-        """
+    def of_each(
+        cls,
+        seen: Tensor,  # (n_rows, n_cols)
+        weights: Tensor,  # (n_rows,)
+    ) -> Patterns:
+        """Solve each row by itself, and in its missing columns."""
         mask, count = seen.cpu().numpy(), weights.cpu().numpy()
         every, inverse = np.ones(len(mask), bool), np.arange(len(mask))
         found = _groups(mask, every, inverse, count, True)

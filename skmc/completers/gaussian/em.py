@@ -130,21 +130,7 @@ class EM(Solver[Observed, EMState]):
         return Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
 
     def residual(self, data: Observed, previous: EMState, current: EMState) -> Tensor:
-        """Relative change of mean and covariance in the last step.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : EMState
-            The state before the last step.
-        current : EMState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        """Relative change of mean and covariance in the last step."""
         a, b = previous.model, current.model
         moved = torch.hypot((a.mean - b.mean).norm(), norm(a.covariance - b.covariance))
         return moved / norm(b.covariance)
@@ -223,33 +209,18 @@ class FactorSums(Parts):
 
     @classmethod
     def zero(cls, model: FactorGaussian) -> FactorSums:
-        """Sums over no cells.
-
-        Parameters
-        ----------
-        model : FactorGaussian
-            Model with as many columns and factors.
-
-        Returns
-        -------
-        FactorSums
-        """
+        """Sums over no cells."""
         n, rank = model.loadings.shape
         zeros = model.mean.new_zeros
         return cls(zeros(n, (rank + 1) ** 2), zeros(n, rank + 1), zeros(n), zeros(n))
 
-    def add(self, part: Scores, times: Tensor, x: Tensor) -> None:
-        """Add the cells of some rows, in place.
-
-        Parameters
-        ----------
-        part : Scores
-            Posterior of the factors of these rows.
-        times : Tensor of shape (k, n_cols)
-            Weights of the cells, 0 where there is none.
-        x : Tensor of shape (k, n_cols)
-            Values of the cells, or their means.
-        """
+    def add(
+        self,
+        part: Scores,
+        times: Tensor,  # (k, n_cols)
+        x: Tensor,  # (k, n_cols)
+    ) -> None:
+        """Add the cells of some rows, in place."""
         u = torch.cat([part.mean, part.mean.new_ones(len(part.mean), 1)], 1)
         second = u[:, :, None] * u[:, None, :]
         second[:, :-1, :-1] += part.covariance
@@ -385,39 +356,15 @@ class FactorEM(Solver[Observed, FactorEMState]):
     def residual(
         self, data: Observed, previous: FactorEMState, current: FactorEMState
     ) -> Tensor:
-        """Relative change of the completion in the last step.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : FactorEMState
-            The state before the last step.
-        current : FactorEMState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
+        """Relative change of the completion in the last step."""
         return relative_norm(current.X - previous.X, current.X)
 
     def outputs(self, state: FactorEMState) -> dict[str, Any]:
         return {"X": state.X, "model": state.model}
 
 
-def row_weights(data: Observed) -> Tensor:
-    """Weight of each row, that of its observed cells; 0 if it has none.
-
-    Parameters
-    ----------
-    data : Observed
-        The observed cells.
-
-    Returns
-    -------
-    float64 Tensor of shape (n_rows,)
-    """
+def row_weights(data: Observed) -> Tensor:  # (n_rows,)
+    """Weight of each row, that of its observed cells; 0 if it has none."""
     return data.times.amax(1).double()
 
 

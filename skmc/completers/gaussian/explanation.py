@@ -11,25 +11,16 @@ from skmc.cells import Scaling
 from skmc.completers.gaussian.distributions import FactorGaussian, Gaussian
 
 
-def coefficients(model: Gaussian | FactorGaussian, seen: Tensor, j: int) -> Tensor:
+def coefficients(
+    model: Gaussian | FactorGaussian,
+    seen: Tensor,  # (n_cols,)
+    j: int,
+) -> Tensor:  # (n_observed,)
     r"""Coefficients of the regression of a column on the observed ones.
 
     They are :math:`S_{oo}^{-1} S_{oj}`. With factors, :math:`S_{oo}^{-1} F_o =
     \Psi_o^{-1} F_o V`, where ``V`` is the posterior covariance of the factors, see
     `FactorGaussian`.
-
-    Parameters
-    ----------
-    model : Gaussian or FactorGaussian
-        Distribution of a row.
-    seen : bool Tensor of shape (n_cols,)
-        True where observed.
-    j : int
-        The column, which is not observed.
-
-    Returns
-    -------
-    Tensor of shape (n_observed,)
     """
     if isinstance(model, FactorGaussian):
         own = model.loadings[seen]
@@ -42,26 +33,12 @@ def coefficients(model: Gaussian | FactorGaussian, seen: Tensor, j: int) -> Tens
 
 
 def terms(
-    model: Gaussian | FactorGaussian, scaling: Scaling, row: np.ndarray, j: int
+    model: Gaussian | FactorGaussian,
+    scaling: Scaling,
+    row: np.ndarray,  # (n_cols,)
+    j: int,
 ) -> tuple[float, list[Contribution]]:
-    """The mean of a column, and what the cells of a row add to it.
-
-    Parameters
-    ----------
-    model : Gaussian or FactorGaussian
-        Distribution of the scaled rows.
-    scaling : Scaling
-        Means and deviations of the columns.
-    row : ndarray of shape (n_cols,)
-        Cells of the row that are used, NaN for the others.
-    j : int
-        The column, which the row does not have.
-
-    Returns
-    -------
-    mean : float
-    contributions : list of Contribution
-    """
+    """The mean of a column, and what the cells of a row add to it."""
     seen = ~np.isnan(row)
     shift, scale = (
         np.broadcast_to(part[0].numpy(), row.shape)

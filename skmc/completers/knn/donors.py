@@ -26,54 +26,17 @@ SAMPLE = 256  # rows whose true neighbors are computed
 
 
 def knn_values(
-    queries: Tensor,
-    seen: Tensor,
-    donors: Tensor,
-    donors_seen: Tensor,
+    queries: Tensor,  # (k, n_cols)
+    seen: Tensor,  # (k, n_cols)
+    donors: Tensor,  # (m, n_cols)
+    donors_seen: Tensor,  # (m, n_cols)
     n_neighbors: int,
     *,
     by_distance: bool,
-    needed: Tensor,
-    leave_out: Tensor,
-) -> Tensor:
-    """Average each column over the nearest donors that have it.
-
-    Parameters
-    ----------
-    queries : Tensor of shape (k, n_cols)
-        Values in double precision, zero where unobserved.
-    seen : bool Tensor of shape (k, n_cols)
-        True where queries are observed.
-    donors : Tensor of shape (m, n_cols)
-        Values in double precision, zero where unobserved.
-    donors_seen : bool Tensor of shape (m, n_cols)
-        True where donors are observed.
-    n_neighbors : int
-        Number of donors averaged for each cell; fewer if fewer have the column. Donors
-        whose distances differ from the last one's only by rounding share its place.
-    by_distance : bool
-        Whether to weight donors by inverse distance. Donors at distance zero exclude
-        all others.
-    needed : bool Tensor of shape (k, n_cols)
-        Mask of the cells that are used; others may be averages of fewer donors.
-    leave_out : int Tensor of shape (k,)
-        Donor that each query must not use, for instance itself; -1 for none.
-
-    Returns
-    -------
-    Tensor of shape (k, n_cols)
-        The column's mean if no donor shares a column with the query, and zero for a
-        column that no donor has.
-
-    Notes
-    -----
-    Two products in single precision give more candidates than needed; their distances
-    are then computed exactly. A row is searched again in double precision, with four
-    times as many candidates, if its candidates may lack a nearer donor or include too
-    few that have a column. If the candidates of a row have more cells than all donors
-    have observed ones, each column is looked up among the donors that have it. Memory
-    is bounded by a block size.
-    """
+    needed: Tensor,  # (k, n_cols)
+    leave_out: Tensor,  # (k,)
+) -> Tensor:  # (k, n_cols)
+    """Average each column over the nearest donors that have it."""
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
     A = torch.where(seen, queries - means, 0.0)
@@ -107,42 +70,16 @@ def knn_values(
 
 
 def donors_of_cell(
-    query: Tensor,
-    seen: Tensor,
-    donors: Tensor,
-    donors_seen: Tensor,
+    query: Tensor,  # (n_cols,)
+    seen: Tensor,  # (n_cols,)
+    donors: Tensor,  # (m, n_cols)
+    donors_seen: Tensor,  # (m, n_cols)
     column: int,
     n_neighbors: int,
     *,
     by_distance: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Find the donors whose average is a cell that `knn_values` computes.
-
-    Parameters
-    ----------
-    query : Tensor of shape (n_cols,)
-        Values of a row in double precision, zero where unobserved.
-    seen : bool Tensor of shape (n_cols,)
-        True where the row is observed.
-    donors, donors_seen : Tensor of shape (m, n_cols)
-        Donors as in `knn_values`.
-    column : int
-        Column of the cell, which the row does not have.
-    n_neighbors : int
-        Number of donors.
-    by_distance : bool
-        Whether to weight donors by inverse distance.
-
-    Returns
-    -------
-    donors : int Tensor of shape (k,)
-        Positions of the donors, nearest first; none if no row with the column shares
-        another column with the row.
-    squares : Tensor of shape (k,)
-        Their squared distances, divided by the number of columns.
-    weights : Tensor of shape (k,)
-        Their weights, of sum one.
-    """
+    """Find the donors whose average is a cell that `knn_values` computes."""
     own = donors_seen[:, column].nonzero()[:, 0]
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     shared = seen & donors_seen[own]
@@ -367,28 +304,17 @@ class Clusters(Parts):
 
     @classmethod
     def of(
-        cls, donors: Tensor, seen: Tensor, n_neighbors: int, recall: float
+        cls,
+        donors: Tensor,  # (m, n_cols)
+        seen: Tensor,  # (m, n_cols)
+        n_neighbors: int,
+        recall: float,
     ) -> Clusters:
         """Make ``sqrt(m)`` clusters, and determine how many of them must be searched.
 
         The clusters are those of k-means, with distances over observed cells only. The
         number of nearest clusters to search is the smallest one that contains the given
         share of the nearest donors, for 256 random donors.
-
-        Parameters
-        ----------
-        donors : Tensor of shape (m, n_cols)
-            Values in double precision, zero where unobserved.
-        seen : bool Tensor of shape (m, n_cols)
-            True where donors are observed.
-        n_neighbors : int
-            Number of nearest donors.
-        recall : float in (0, 1]
-            Share of them to find.
-
-        Returns
-        -------
-        Clusters
         """
         means = donors.sum(0) / seen.sum(0).clamp_min(1)
         B = torch.where(seen, donors - means, 0.0)
@@ -414,43 +340,20 @@ class Clusters(Parts):
 
     def values(
         self,
-        queries: Tensor,
-        seen: Tensor,
-        donors: Tensor,
-        donors_seen: Tensor,
+        queries: Tensor,  # (k, n_cols)
+        seen: Tensor,  # (k, n_cols)
+        donors: Tensor,  # (m, n_cols)
+        donors_seen: Tensor,  # (m, n_cols)
         n_neighbors: int,
         *,
         by_distance: bool,
-        needed: Tensor,
-        leave_out: Tensor,
-    ) -> Tensor:
+        needed: Tensor,  # (k, n_cols)
+        leave_out: Tensor,  # (k,)
+    ) -> Tensor:  # (k, n_cols)
         """Average over nearest donors as `knn_values`, in nearby clusters.
 
         If too few donors of nearby clusters have a column, all donors that have it are
         compared with the rows that need it.
-
-        Parameters
-        ----------
-        queries : Tensor of shape (k, n_cols)
-            Values in double precision, zero where unobserved.
-        seen : bool Tensor of shape (k, n_cols)
-            True where queries are observed.
-        donors : Tensor of shape (m, n_cols)
-            Donors of this object.
-        donors_seen : bool Tensor of shape (m, n_cols)
-            True where donors are observed.
-        n_neighbors : int
-            Number of donors averaged for each cell.
-        by_distance : bool
-            Whether to weight donors by inverse distance.
-        needed : bool Tensor of shape (k, n_cols)
-            Mask of the cells that are used.
-        leave_out : int Tensor of shape (k,)
-            Donor that each query must not use; -1 for none.
-
-        Returns
-        -------
-        Tensor of shape (k, n_cols)
         """
         answer = torch.empty_like(queries)
         labels = self._labels_of(queries, seen)
@@ -479,31 +382,13 @@ class Clusters(Parts):
 
     def donors_for(
         self,
-        query: Tensor,
-        seen: Tensor,
-        donors_seen: Tensor,
+        query: Tensor,  # (n_cols,)
+        seen: Tensor,  # (n_cols,)
+        donors_seen: Tensor,  # (m, n_cols)
         n_neighbors: int,
-        needed: Tensor,
-    ) -> Tensor:
-        """Donors that `values` compares with a row.
-
-        Parameters
-        ----------
-        query : Tensor of shape (n_cols,)
-            Values of the row in double precision, zero where unobserved.
-        seen : bool Tensor of shape (n_cols,)
-            True where the row is observed.
-        donors_seen : bool Tensor of shape (m, n_cols)
-            True where donors are observed.
-        n_neighbors : int
-            Number of donors averaged for each cell.
-        needed : bool Tensor of shape (n_cols,)
-            Mask of the cells that are used.
-
-        Returns
-        -------
-        int Tensor of shape (k,)
-        """
+        needed: Tensor,  # (n_cols,)
+    ) -> Tensor:  # (k,)
+        """Donors that `values` compares with a row."""
         label = int(self._labels_of(query[None], seen[None])[0])
         parts = self._searched(label, donors_seen, n_neighbors, needed[None])
         return next(parts)[1]

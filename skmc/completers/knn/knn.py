@@ -101,24 +101,13 @@ class Neighbors(Fitted):
             )
         return self.scaling.undo(answer.cpu()).numpy()
 
-    def donors(self, row: np.ndarray, j: int, everywhere: bool) -> list[Contribution]:
-        """Find the donors of a missing cell.
-
-        Parameters
-        ----------
-        row : ndarray of shape (1, n_cols)
-            Row of the cell, NaN where a cell is missing.
-        j : int
-            Column of the cell.
-        everywhere : bool
-            As for `predict`.
-
-        Returns
-        -------
-        list of Contribution
-            Amounts are the deviations of the donors from the column's mean, times
-            their weights.
-        """
+    def donors(
+        self,
+        row: np.ndarray,  # (1, n_cols)
+        j: int,
+        everywhere: bool,
+    ) -> list[Contribution]:
+        """Find the donors of a missing cell."""
         (query,), (seen,) = _tensors(row, self.scaling, self.device)
         donors, donors_seen = _tensors(self.cells, self.scaling, self.device)
         searched = torch.arange(len(donors), device=donors.device)

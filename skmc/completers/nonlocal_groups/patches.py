@@ -75,22 +75,14 @@ class PatchGroups:
         last = self.n_positions[axis] - 1
         return sorted({0, *range(offset, last, self.stride), last})
 
-    def references(self, wanted: Tensor, offset: int = 0) -> Tensor:
+    def references(
+        self,
+        wanted: Tensor,  # (*channels, *shape)
+        offset: int = 0,
+    ) -> Tensor:  # (n_references,)
         """The nearest reference patch of each wanted cell, or all without wanted cells.
 
         Distance is measured from the center of the patch.
-
-        Parameters
-        ----------
-        wanted : bool Tensor of shape (\\*channels, \\*shape)
-            Mask of the wanted cells.
-        offset : int, default=0
-            Shift of the grid, less than ``stride``.
-
-        Returns
-        -------
-        int64 Tensor of shape (n_references,)
-            Pixels of the upper left corners, numbered along rows.
         """
         cells = wanted.reshape(-1, *self.shape).any(0)
         grids = [torch.tensor(self._grid(axis, offset)) for axis in (0, 1)]
@@ -101,8 +93,11 @@ class PatchGroups:
         return corners[hit if hit.any() else ~hit]
 
     def match(
-        self, picture: Tensor, references: Tensor, doubt: Tensor | None = None
-    ) -> Tensor:
+        self,
+        picture: Tensor,  # (*channels, *shape)
+        references: Tensor,  # (n_references,)
+        doubt: Tensor | None = None,
+    ) -> Tensor:  # (n_references, n_members)
         r"""The most similar patches of each reference, including itself.
 
         The distance of a patch q from a reference p is
@@ -113,21 +108,6 @@ class PatchGroups:
         are weighted by their certainty, and patches with certain cells are preferred.
         After expansion of the square, distances are convolutions of the windows with
         their reference patches.
-
-        Parameters
-        ----------
-        picture : Tensor of shape (\\*channels, \\*shape)
-            Finite picture; its mean should be near zero.
-        references : int64 Tensor of shape (n_references,)
-            Result of `references`.
-        doubt : Tensor of the shape of ``picture``, optional
-            Expected squared error of each cell, where the variance of the picture is
-            one. The default is zero.
-
-        Returns
-        -------
-        int64 Tensor of shape (n_references, n_members)
-            Pixels of the upper left corners, numbered along rows.
         """
         picture, radius = picture.reshape(-1, *self.shape), self.radius
         doubt = torch.zeros_like(picture) if doubt is None else doubt.view_as(picture)
@@ -165,24 +145,12 @@ class PatchGroups:
         return torch.cat(found)
 
     def directions(
-        self, picture: Tensor, groups: Tensor, threshold: float = 0.0
-    ) -> Tensor:
-        """The singular vectors of groups, centered at their mean patches.
-
-        Parameters
-        ----------
-        picture : Tensor of shape (\\*channels, \\*shape)
-            Finite picture.
-        groups : int64 Tensor of shape (n_references, n_members)
-            Result of `match`.
-        threshold : float, default=0.0
-            Smallest threshold at which they are used, see `principal`.
-
-        Returns
-        -------
-        Tensor of shape (n_references, n, n)
-            Singular vectors as in `principal`.
-        """
+        self,
+        picture: Tensor,  # (*channels, *shape)
+        groups: Tensor,  # (n_references, n_members)
+        threshold: float = 0.0,
+    ) -> Tensor:  # (n_references, n, n)
+        """The singular vectors of groups, centered at their mean patches."""
         patches = self._patches(picture)
         n = min(patches[0].numel(), groups.shape[1])
         found = picture.new_empty(len(groups), n, n)
@@ -191,26 +159,15 @@ class PatchGroups:
         return found
 
     def shrink(
-        self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
-    ) -> Tensor:
+        self,
+        picture: Tensor,  # (*channels, *shape)
+        groups: Tensor,  # (n_references, n_members)
+        directions: Tensor,  # (n_references, n, n)
+        threshold: float,
+    ) -> Tensor:  # (*channels, *shape)
         r"""Lower the rank of each group, and average the patches that cover a cell.
 
         Cells that no group covers keep their values.
-
-        Parameters
-        ----------
-        picture : Tensor of shape (\\*channels, \\*shape)
-            Finite picture.
-        groups : int64 Tensor of shape (n_references, n_members)
-            Result of `match`.
-        directions : Tensor of shape (n_references, n, n)
-            Result of `directions`, for this picture or a similar one.
-        threshold : float
-            Threshold of `lower_rank`.
-
-        Returns
-        -------
-        Tensor of shape (\\*channels, \\*shape)
         """
         channels = picture.reshape(-1, *self.shape)
         patches, n_channels = self._patches(picture), len(channels)
@@ -270,22 +227,11 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
         return values, vectors
 
 
-def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
-    """Singular vectors of centered groups, on their shorter side.
-
-    Parameters
-    ----------
-    groups : Tensor of shape (\\*batch, n_members, n_cells)
-        Each row is a patch.
-    threshold : float, default=0.0
-        Smallest threshold of `lower_rank` at which they are used.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n, n)
-        Singular vectors in columns, where ``n = min(n_members, n_cells)``, in ascending
-        order of the singular values; zeros for those that the threshold removes.
-    """
+def principal(
+    groups: Tensor,  # (*batch, n_members, n_cells)
+    threshold: float = 0.0,
+) -> Tensor:  # (*batch, n, n)
+    """Singular vectors of centered groups, on their shorter side."""
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
     gram = centered @ centered.mT if wide else centered.mT @ centered
@@ -303,27 +249,17 @@ def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     return found.view(*groups.shape[:-2], n, n)
 
 
-def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
+def lower_rank(
+    groups: Tensor,  # (*batch, n_members, n_cells)
+    directions: Tensor,  # (*batch, n, n_directions)
+    threshold: float,
+) -> Tensor:  # (*batch, n_members, n_cells)
     r"""Weighted shrinkage of the singular values of centered groups.
 
     A group of K patches minus its mean patch has singular values s. They become
     ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real. This is the
     closed form of the nuclear norm with weights inverse to the singular values of the
     result, where ``t`` is the ``threshold``.
-
-    Parameters
-    ----------
-    groups : Tensor of shape (\\*batch, n_members, n_cells)
-        Each row is a patch.
-    directions : Tensor of shape (\\*batch, n, n_directions)
-        Singular vectors from `principal`, without some of the zeros. Those of similar
-        groups serve as well: s is then the norm along each of them.
-    threshold : float
-        Threshold in units of the picture; zero changes nothing.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n_members, n_cells)
     """
     mean = groups.mean(-2, keepdim=True)
     n_members, n_cells = groups.shape[-2:]
@@ -338,7 +274,10 @@ def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
     return torch.baddbmm(mean, *pair)
 
 
-def expected_error(values: Tensor, mask: Tensor) -> Tensor:
+def expected_error(
+    values: Tensor,  # (n_rows, n_cols)
+    mask: Tensor,
+) -> Tensor:  # (n_rows, n_cols)
     r"""Half the mean squared difference of known cells at each cell's distance.
 
     .. math:: \gamma(d) = \tfrac{1}{2} \operatorname{mean} (x_i - x_j)^2
@@ -347,26 +286,6 @@ def expected_error(values: Tensor, mask: Tensor) -> Tensor:
     has the value of the variogram :math:`\gamma` at the distance of the nearest known
     cell, the larger of the distances along rows and columns; a known cell has zero.
     The variogram is evaluated at powers of two, interpolated, and made to increase.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n_rows, n_cols)
-        Floating-point; finite everywhere.
-    mask : bool Tensor, same shape
-        True where the value is known; at least one True.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_cols)
-        Expected squared errors, at least zero.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.completers.nonlocal_groups.patches import expected_error
-    >>> known = torch.tensor([[True, True, False, False, True]])
-    >>> expected_error(torch.tensor([[0.0, 2.0, 0.0, 0.0, 4.0]]), known)
-    tensor([[0., 0., 2., 2., 0.]])
     """
     hidden = ~mask.cpu().numpy()
     distance = distance_transform_cdt(hidden, "chessboard")

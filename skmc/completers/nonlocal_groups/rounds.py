@@ -170,19 +170,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         )
 
     def coarser(self, data: Observed) -> Observed | None:
-        """The picture at half the size: means of the known cells of 2 x 2 pixels.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        Observed or None
-            None if nothing is hidden, or if the half-size picture holds fewer than two
-            patches in a direction.
-        """
+        """The picture at half the size: means of the known cells of 2 x 2 pixels."""
         n_rows, n_cols = data.shape
         if min(n_rows, n_cols // self.channels) < 4 * self.side:
             return None
@@ -192,35 +180,13 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return Observed(joined(values), joined(known))
 
     def isolated(self, data: Observed) -> bool:
-        """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel."""
         mask = self._split(data.mask)
         known = halve(mask.to(data.values.dtype), mask)[1]
         return bool(known.all() and not mask.all())
 
     def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
-        """Make a solver that starts from the completion of the coarser picture.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        above : Tensor
-            Completion of `coarser`.
-
-        Returns
-        -------
-        NonlocalLowRank
-        """
+        """Make a solver that starts from the completion of the coarser picture."""
         values, mask = self._split(data.values), self._split(data.mask)
         rough = double(self._split(above), (values.shape[1], values.shape[2]))
         seam = torch.stack(list(map(diffuse, values - rough, mask)))
@@ -244,17 +210,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return patches.directions(picture, groups, lowest)
 
     def threshold_at(self, iteration: int) -> float:
-        """Threshold of a round.
-
-        Parameters
-        ----------
-        iteration : int
-            Number of rounds before it.
-
-        Returns
-        -------
-        float
-        """
+        """Threshold of a round."""
         first, last = self.threshold
         progress = min(iteration / max(self.horizon - 1, 1), 1.0)
         return first * (last / first) ** progress
@@ -296,19 +252,6 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
         This is the root mean square over hidden cells, in standard deviations of the
         observed cells; zero after the last round of the schedule.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        previous : NonlocalState
-            The state before the last step.
-        current : NonlocalState
-            The state after it.
-
-        Returns
-        -------
-        Tensor of shape ()
         """
         moved = current.moved.norm() / max(int((~current.mask).sum()), 1) ** 0.5
         if current.iteration >= self.horizon:
@@ -316,17 +259,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return moved.to(data.values.dtype)
 
     def outputs(self, state: NonlocalState) -> dict[str, Any]:
-        """Hidden cells as estimated, and estimates of observed cells by their groups.
-
-        Parameters
-        ----------
-        state : NonlocalState
-            Current state.
-
-        Returns
-        -------
-        dict
-        """
+        """Hidden cells as estimated, and observed ones as their groups say."""
         estimate = torch.where(state.mask, state.estimate, state.picture)
         X = joined(estimate).to(state.unit.dtype) * state.unit + state.center
         return {
@@ -337,33 +270,13 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         }
 
     def resumed(self, X: Tensor, iteration: int) -> NonlocalLowRank:
-        """Make a solver that continues from a completion at the threshold of a round.
-
-        Parameters
-        ----------
-        X : Tensor of the matrix's shape
-            Completion to start from.
-        iteration : int
-            Number of rounds done.
-
-        Returns
-        -------
-        NonlocalLowRank
-        """
+        """A solver that continues from a completion at the threshold of a round."""
         threshold = self.threshold_at(iteration - 1)
         return replace(self, threshold=(threshold, threshold), start=X)
 
 
-def joined(channels: Tensor) -> Tensor:
-    """Join channels to a matrix in which those of a pixel are next to each other.
-
-    Parameters
-    ----------
-    channels : Tensor of shape (n_channels, n_rows, n_cols)
-        Channels of a picture.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_cols * n_channels)
-    """
+def joined(
+    channels: Tensor,  # (n_channels, n_rows, n_cols)
+) -> Tensor:  # (n_rows, n_cols * n_channels)
+    """Join channels to a matrix in which those of a pixel are next to each other."""
     return channels.permute(1, 2, 0).flatten(1)

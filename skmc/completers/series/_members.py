@@ -199,18 +199,8 @@ class Span:
         """Position after the last time."""
         return self.start + self.n_times
 
-    def periods(self, period: int) -> np.ndarray:
-        """List the periods with a time of this span.
-
-        Parameters
-        ----------
-        period : int
-            Number of times in a period.
-
-        Returns
-        -------
-        int ndarray of shape (n_periods,)
-        """
+    def periods(self, period: int) -> np.ndarray:  # (n_periods,)
+        """List the periods with a time of this span."""
         return np.arange(self.start // period, -(-self.stop // period))
 
 
@@ -240,54 +230,24 @@ class Windows:
     offsets: tuple[int, ...] = ()
 
     def n_rows(self, span: Span) -> int:
-        """Number of rows for some times.
-
-        Parameters
-        ----------
-        span : Span
-            The times.
-
-        Returns
-        -------
-        int
-        """
+        """Number of rows for some times."""
         if self.kind == "times":
             return span.n_times
         periods = len(span.periods(self.period))
         return (periods if self.kind == "periods" else self.period) * span.n_series
 
     def n_own(self, span: Span) -> int:
-        """Number of cells of a row at offset 0.
-
-        Parameters
-        ----------
-        span : Span
-            The times.
-
-        Returns
-        -------
-        int
-        """
+        """Number of cells of a row at offset 0."""
         if self.kind == "times":
             return span.n_series
         return self.period if self.kind == "periods" else len(span.periods(self.period))
 
-    def places(self, rows: np.ndarray, span: Span) -> np.ndarray:
-        """Find the cells of rows in the series.
-
-        Parameters
-        ----------
-        rows : int ndarray of shape (k,)
-            Numbers of the rows.
-        span : Span
-            The times.
-
-        Returns
-        -------
-        int ndarray of shape (k, (1 + n_offsets) * n_own)
-            Positions in the flat array of shape (n_times, n_series); its size for cells
-            outside of it. The own cells of a row come first.
-        """
+    def places(
+        self,
+        rows: np.ndarray,  # (k,)
+        span: Span,
+    ) -> np.ndarray:  # (k, (1 + n_offsets) * n_own)
+        """Find the cells of rows in the series."""
         P, periods = self.period, span.periods(self.period)
         if self.kind == "times":
             own, series = rows[:, None] + span.start, np.arange(span.n_series)
@@ -309,23 +269,7 @@ class Windows:
 def widest(
     windows: Windows, offsets: Iterable[tuple[int, ...]], span: Span, n_cols: int
 ) -> Windows:
-    """Add offsets while there are at most four, and few enough columns.
-
-    Parameters
-    ----------
-    windows : Windows
-        Windows without offsets.
-    offsets : iterable of tuple of int
-        Offsets that are added together, the most useful first.
-    span : Span
-        Times of the fit.
-    n_cols : int
-        Largest number of columns.
-
-    Returns
-    -------
-    Windows
-    """
+    """Add offsets while there are at most four, and few enough columns."""
     taken: tuple[int, ...] = ()
     for more in offsets:
         both = taken + tuple(b for b in more if b not in taken)

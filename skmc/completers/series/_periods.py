@@ -14,7 +14,10 @@ MAX_PERIODS = 2
 ROUNDING = 1e-9  # of the largest value; a smaller deviation is rounding
 
 
-def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
+def find_periods(
+    cells: np.ndarray,  # (n_times, n_series)
+    calendar: Sequence[int],
+) -> list[int]:
     """Find the lengths of periods.
 
     These are a day, a week and a year, as far as they repeat at least twice, have whole
@@ -25,18 +28,6 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
     within .05 of the highest. A multiple of the shortest period is left out if the
     autocorrelation is not ``.05`` higher there than at the multiples before and after
     it.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_times, n_series)
-        Cells, NaN where missing.
-    calendar : sequence of int
-        Numbers of times in a day, a week and a year, as far as they are known.
-
-    Returns
-    -------
-    list of int
-        At most two periods.
     """
     related = autocorrelation(cells)
     known = [p for p in calendar if 2 <= p <= len(cells) // 2 and related[p] > LEAST]
@@ -66,20 +57,12 @@ def _distinct(periods: list[int], related: np.ndarray) -> list[int]:
     return [first, *sorted(found, key=lambda p: -related[p])[: MAX_PERIODS - 1]]
 
 
-def autocorrelation(cells: np.ndarray) -> np.ndarray:
+def autocorrelation(
+    cells: np.ndarray,  # (n_times, n_series)
+) -> np.ndarray:  # (n_times // 2 + 1,)
     """Autocorrelation of the observed cells around a quadratic trend of each series.
 
     All series are standardized, and the mean is over all pairs of cells.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_times, n_series)
-        Cells, NaN where missing.
-
-    Returns
-    -------
-    ndarray of shape (n_times // 2 + 1,)
-        Autocorrelation at lags of 0, 1, ...; 0 at lags without a pair.
     """
     seen = ~np.isnan(cells)
     z = np.where(seen, cells - _trend(cells, seen), 0.0)

@@ -339,25 +339,12 @@ def _stacked(
     return stack, scale, units
 
 
-def gap_classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray:
-    """Classes of gaps; 0 at observed cells.
-
-    Parameters
-    ----------
-    missing : bool ndarray of shape (n_times, n_series)
-        Missing cells.
-    causal : bool
-        Whether the length of a gap is that of its part up to the cell.
-    n_classes : int
-        Number of classes of gaps, and that of classes of ends.
-
-    Returns
-    -------
-    int ndarray of shape (n_times, n_series)
-        The logarithm of the length of a gap, rounded down. Gaps without a cell on one
-        side have ``n_classes`` more, and the distance from the other side instead of
-        the length; with ``causal``, they are like others.
-    """
+def gap_classes(
+    missing: np.ndarray,  # (n_times, n_series)
+    causal: bool,
+    n_classes: int,
+) -> np.ndarray:  # (n_times, n_series)
+    """Classes of gaps; 0 at observed cells."""
     lengths = gap_lengths(missing, so_far=causal)
     outside = np.zeros(missing.shape, bool)
     if not causal:
@@ -437,27 +424,13 @@ class Ends:
         return max(self._room - self._longest, self._room // 4)
 
     def moved(
-        self, missing: np.ndarray, lot: float, step: int, rng: np.random.RandomState
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Choose times between the first and last ones, and ends of the series there.
-
-        Parameters
-        ----------
-        missing : bool ndarray of shape (n_times, n_series)
-            Missing cells.
-        lot : float in [0, 1]
-            How far the first and the last times move towards each other.
-        step : int
-            They move by multiples of this number of times.
-        rng : RandomState
-            Source of the random order of the series, which exchange their ends.
-
-        Returns
-        -------
-        since, until : int ndarray of shape (2, n_series)
-            First time, and the time after the last, that is hidden of each series, at
-            its beginning and at its end. All earlier and all later times are removed.
-        """
+        self,
+        missing: np.ndarray,  # (n_times, n_series)
+        lot: float,
+        step: int,
+        rng: np.random.RandomState,
+    ) -> tuple[np.ndarray, np.ndarray]:  # (2, n_series)
+        """Choose times between the first and last one, and ends of the series there."""
         (first, stop), room = self.span, self._room
         shift = int(lot * self._shifts) // step * step
         begin, end = first + shift, stop - shift

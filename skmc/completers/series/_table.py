@@ -72,36 +72,7 @@ class TimeTable:
         units: Collection[Any] = (),
         marks: AnyMarks = (),
     ) -> TimeTable:
-        """Read a table.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            Result of `as_table`.
-        time : str, int or None
-            Column of times, or level of the index. None means the index of a data
-            frame, if it has dates or distinct whole numbers.
-        unit : str, int or None
-            Column of units, or level of the index. None means that all rows belong to
-            the same series.
-        series : list of (unit, int) or None, default=None
-            Series of the fit. None finds those of numbers, and warns of others and of
-            those without an observed cell.
-        units : collection, default=()
-            Units of the fit, some of which may have no series.
-        marks : tuple, or mapping of column to tuple, default=()
-            Values that mark missing cells.
-
-        Returns
-        -------
-        TimeTable
-
-        Raises
-        ------
-        ValueError
-            There is no series, a number is infinite, the times are not distinct times,
-            a unit is missing or was not in the fit, or the index has several levels.
-        """
+        """Read a table."""
         if not len(X):
             raise ValueError("X has no rows (0 sample(s)).")
         raws = raw_columns(X, marks)
@@ -157,39 +128,14 @@ class TimeTable:
             warn_user(f"{self.name} is not sorted; the rows are taken in its order.")
         return TimeGrid.of(np.sort(self.ticks), self.name)
 
-    def positions(self, grid: TimeGrid) -> np.ndarray:
-        """Find the positions of the times on a grid.
-
-        Parameters
-        ----------
-        grid : TimeGrid
-            Grid of the fit.
-
-        Returns
-        -------
-        int ndarray of shape (n_times,)
-        """
+    def positions(self, grid: TimeGrid) -> np.ndarray:  # (n_times,)
+        """Find the positions of the times on a grid."""
         if self.ticks is None:
             return np.arange(len(self.cells))
         return grid.positions(self.ticks)
 
-    def cells_at(self, other: TimeTable) -> np.ndarray:
-        """The cells of this table at the times of another one.
-
-        Parameters
-        ----------
-        other : TimeTable
-            Table of the same series, whose rows may have another order.
-
-        Returns
-        -------
-        ndarray of shape (n_times, n_series)
-
-        Raises
-        ------
-        ValueError
-            The times are others.
-        """
+    def cells_at(self, other: TimeTable) -> np.ndarray:  # (n_times, n_series)
+        """The cells of this table at the times of another one."""
         ours, theirs = self.ticks, other.ticks
         if ours is None or theirs is None:
             if len(self.cells) != len(other.cells):
@@ -208,14 +154,8 @@ class TimeTable:
             )
         return self.cells[order[place]]
 
-    def gap_lengths(self) -> np.ndarray:
-        """Number of consecutive missing rows of the series around each missing cell.
-
-        Returns
-        -------
-        int ndarray of shape (n_times, n_series)
-            0 at observed cells, and at times for which a unit has no row.
-        """
+    def gap_lengths(self) -> np.ndarray:  # (n_times, n_series)
+        """Number of consecutive missing rows of the series around each missing cell."""
         order = np.arange(len(self.cells))
         if self.ticks is not None:
             order = np.argsort(self.ticks, kind="stable")
@@ -225,18 +165,11 @@ class TimeTable:
             found[own, s] = gap_lengths(np.isnan(self.cells[own, s : s + 1]))[:, 0]
         return found
 
-    def completed(self, values: np.ndarray) -> Any:
-        """Fill the missing cells of the series.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_times, n_series)
-            Values; those at missing cells are used. NaN leaves a cell missing.
-
-        Returns
-        -------
-        DataFrame or ndarray
-        """
+    def completed(
+        self,
+        values: np.ndarray,  # (n_times, n_series)
+    ) -> Any:
+        """Fill the missing cells of the series."""
         found = self._by_rows(np.where(np.isnan(self.cells), values, np.nan))
         missing = np.zeros(self.X.shape, bool)
         kinds: list[str | None] = [None] * self.X.shape[1]
@@ -246,18 +179,11 @@ class TimeTable:
         new = {k: own for k, own in new.items() if own}
         return filled(self.X, new, missing, kinds)
 
-    def like(self, values: np.ndarray) -> Any:
-        """Make a table of other values, NaN in columns that are not series.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_times, n_series)
-            Values.
-
-        Returns
-        -------
-        DataFrame or ndarray
-        """
+    def like(
+        self,
+        values: np.ndarray,  # (n_times, n_series)
+    ) -> Any:
+        """Make a table of other values, NaN in columns that are not series."""
         found = self._by_rows(values)
         none = np.full(len(self.at), np.nan)
         columns = range(self.X.shape[1])
@@ -450,24 +376,17 @@ class TimeGrid:
     unit: str
 
     @classmethod
-    def of(cls, ticks: np.ndarray, name: str) -> TimeGrid:
+    def of(
+        cls,
+        ticks: np.ndarray,  # (n_times,)
+        name: str,
+    ) -> TimeGrid:
         """Find the grid of some times.
 
         The unit is a month if all times are on the same day of months, or on their last
         days. The step is the most frequent difference, or the largest that divides all
         differences if two times would share a position. Position 0 is the midnight
         before the first time.
-
-        Parameters
-        ----------
-        ticks : datetime64[us] or int64 ndarray of shape (n_times,)
-            Sorted times.
-        name : str
-            Name of the times in messages.
-
-        Returns
-        -------
-        TimeGrid
         """
         unit = "1"
         if ticks.dtype.kind == "M":
@@ -491,25 +410,11 @@ class TimeGrid:
             origin -= origin % DAY - origin % step
         return cls(origin, step, unit)
 
-    def positions(self, ticks: np.ndarray) -> np.ndarray:
-        """Find the nearest positions.
-
-        Parameters
-        ----------
-        ticks : datetime64[us] or int64 ndarray of shape (n_times,)
-            Times.
-
-        Returns
-        -------
-        int ndarray of shape (n_times,)
-            Distinct positions, in the order of the times.
-
-        Raises
-        ------
-        ValueError
-            The times have another type than those of the grid, are finer than its
-            steps, or are so far apart that most positions are empty.
-        """
+    def positions(
+        self,
+        ticks: np.ndarray,  # (n_times,)
+    ) -> np.ndarray:  # (n_times,)
+        """Find the nearest positions."""
         if (ticks.dtype.kind == "M") != (self.unit != "1"):
             raise ValueError(
                 "The times of the fit and of X must both be dates, or both be numbers "
@@ -533,14 +438,11 @@ class TimeGrid:
             )
         return found
 
-    def warn_of_gaps(self, positions: np.ndarray) -> None:
-        """Warn if no two times have consecutive positions, as days in a fit of hours.
-
-        Parameters
-        ----------
-        positions : int ndarray of shape (n_times,)
-            Positions of the times.
-        """
+    def warn_of_gaps(
+        self,
+        positions: np.ndarray,  # (n_times,)
+    ) -> None:
+        """Warn if no two times have consecutive positions, as days in a fit of hours."""
         steps = np.diff(np.sort(positions))
         if len(steps) > 1 and steps.min() > 1:
             warn_user(
@@ -557,25 +459,8 @@ class TimeGrid:
         return [round(n) for n in sizes if abs(n - round(n)) < ALMOST * n]
 
 
-def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
-    """Convert times to whole numbers: microseconds, or the numbers themselves.
-
-    Parameters
-    ----------
-    times : sequence of datetime, date, int or float
-        Times. Those with a time zone are converted to UTC, where all steps are equal.
-    name : str
-        Name of the times in messages.
-
-    Returns
-    -------
-    datetime64[us] or int64 ndarray of shape (n_times,)
-
-    Raises
-    ------
-    ValueError
-        A time is missing or is not a time, or two times are equal.
-    """
+def ticks_of(times: Sequence[object], name: str) -> np.ndarray:  # (n_times,)
+    """Convert times to whole numbers: microseconds, or the numbers themselves."""
     plain: list[object] = []
     for k, time in enumerate(times):
         if isinstance(time, dt.datetime) and time.tzinfo is not None and time == time:

@@ -598,20 +598,7 @@ class FittedSeries:
 
     @threads_for(0)
     def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray, Spread]:
-        """Complete the series of a table.
-
-        Parameters
-        ----------
-        table : TimeTable
-            Series of the fit.
-
-        Returns
-        -------
-        values, std : ndarray of shape (n_times, n_series)
-            Values and standard deviations of the missing cells.
-        spread : Spread
-            Errors on the held-out cells, in units of their deviations.
-        """
+        """Complete the series of a table."""
         at, span = table.positions(self.grid), self.span
         if table.ticks is None:
             at = at + (span.start if len(at) == span.n_times else span.stop)
