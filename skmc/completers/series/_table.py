@@ -442,7 +442,7 @@ class TimeGrid:
         self,
         positions: np.ndarray,  # (n_times,)
     ) -> None:
-        """Warn if no two times have consecutive positions, as days in a fit of hours."""
+        """Warn if no two times are consecutive, as days in a fit of hours."""
         steps = np.diff(np.sort(positions))
         if len(steps) > 1 and steps.min() > 1:
             warn_user(
