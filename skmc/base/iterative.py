@@ -440,7 +440,7 @@ class IterativeCompleter(BaseCompleter):
         with threads_for(0):
             given = self._given(X, {})
         self._warn_of_empty(given.statistics)
-        return self._in_best_units(self._scaled(given))
+        return self._scaled(given)
 
     def batch_run(
         self,

@@ -15,6 +15,7 @@ from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.solvers import Solver
 
 HELD_OUT_SHARE = 0.1  # of the observed cells, for comparing candidates
+NEGLIGIBLE = 1e-9  # share of the squares of held-out cells
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
@@ -172,7 +173,9 @@ class Trials:
                 solver = solver_of(candidate, self.cells[0])
                 solution = self.run(solver, max_iter=max_iter)
                 error = self.error(solution)
-                if error < self.lowest:
+                # Below this, a smaller error is a matter of rounding.
+                least = NEGLIGIBLE * float(self.cells[1].energy)
+                if error < self.lowest - least:
                     best, self.lowest, failures = candidate, error, 0
                     self.solution = solution
                 else:

@@ -168,7 +168,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
     step_parameter = "lr"
-    chosen = ("rank", "lambda_ridge")
+    chosen = ("rank", "lambda_ridge", "scaling")
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
 

@@ -12,6 +12,8 @@ from skmc import (
     TNNRCompleter,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 SEEDS = range(6)
 METHODS = [FactorizationCompleter, GaussianCompleter, SVDCompleter, TNNRCompleter]
 

@@ -58,6 +58,7 @@ VARIANTS = {
 # Values for what these completers would choose by fits of their own.
 GIVEN = {
     "rank": 3,
+    "scaling": "columns",
     "lambda_ridge": 0.5,
     "lambda_decoder": 0.5,
     "lambda_row": 0.5,
@@ -112,18 +113,25 @@ def test_what_cannot_share_a_batch():
     with pytest.raises(ValueError, match="SVDCompleter has no batched solve"):
         fit_batch([SVDCompleter()], [X])
     linked = LinkedFactorizationCompleter
-    for given, what in (({}, "rank and lambda_ridge"), ({"rank": 2}, "lambda_ridge")):
+    for given, what in (
+        ({}, "rank and lambda_ridge and scaling"),
+        ({"rank": 2}, "lambda_ridge and scaling"),
+        ({"rank": 2, "scaling": "columns"}, "lambda_ridge"),
+    ):
         with pytest.raises(ValueError, match=f"Completer chooses {what} by fits of"):
             fit_batch([linked(**given)], [X])
     with pytest.raises(ValueError, match="rank=9 is above min"):
-        fit_batch([linked(9, 1.0)], [X])
+        fit_batch([linked(9, 1.0, scaling="columns")], [X])
     with pytest.raises(ValueError, match="GradualNSRCompleter has no batched solve"):
         fit_batch([GradualNSRCompleter()], [X])
 
 
 def test_given_parameters_are_used():
     X = low_rank(20, 15)
-    grid = [LinkedFactorizationCompleter(2, w, max_iter=25) for w in (0.1, 10.0)]
+    grid = [
+        LinkedFactorizationCompleter(2, w, max_iter=25, scaling="columns")
+        for w in (0.1, 10.0)
+    ]
     fitted = fit_batch(grid, [X, X])
     assert [(c.rank_, c.lambda_ridge_) for c in fitted] == [(2, 0.1), (2, 10.0)]
 

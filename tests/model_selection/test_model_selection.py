@@ -132,7 +132,7 @@ SEARCHES = {
     "dmf": (DMFCompleter("tv", max_iter=75, random_state=0), WEIGHTS, {"cv": CELLS}),
     "snn": (SNNCompleter(max_iter=50), {"random_state": [0, 1]}, {"cv": CELLS}),
     "linked": (
-        LinkedFactorizationCompleter(2, max_iter=50, random_state=0),
+        LinkedFactorizationCompleter(2, max_iter=50, scaling="columns", random_state=0),
         {"lambda_ridge": [0.1, 3.0]},
         {"cv": CELLS},
     ),

@@ -275,8 +275,8 @@ class FactorizationCompleter(
     their sum of squares, better. ``lambda_ridge_`` is then 1e-13, and the fit is least
     squares.
 
-    A given weight below .001 is reached by a path of larger ones: from random factors,
-    it would lead to matrices that fit the cells and nothing else.
+    A given weight below .001, of scaled data, is reached by a path of larger ones: from
+    random factors, it would lead to matrices that fit the cells and nothing else.
 
     References
     ----------
@@ -401,7 +401,8 @@ class FactorizationCompleter(
             size = 1 if rank == "auto" else size
             side = first * cells if side == "auto" else side
             start = None
-            if first < BY_PATH and not informed and self.alpha is None:
+            plain = not informed and self.alpha is None and self.scaling is not None
+            if first < BY_PATH and plain:
                 start = self._by_path(data, size, first, trials)
             best = _Trial(0.0, size, first, side, start)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
