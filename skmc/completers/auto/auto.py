@@ -195,8 +195,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     up to 150 cells         mean, knn, gaussian, ialm
     up to 20 columns        mean, knn, ialm, gaussian, copula; then   chained-trees
                             chained
-    more columns            mean, knn, ialm, factorization, gaussian,
-                            copula
+    more columns            mean, knn, ialm, factorization,
+                            gaussian, copula
     up to 20 % observed     mean, factorization; then
                             bayesian-factorization-implicit
     side information        also factorization and
