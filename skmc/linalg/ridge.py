@@ -204,9 +204,9 @@ class RowModel(Parts):
         ends, values = count.cumsum(0), self.F.new_zeros(len(cols))
         for block, _, L in self._factored(starts, cols, values, weights):
             own = count[block.rows]
-            which = torch.arange(len(own)).repeat_interleave(own)
+            which = torch.arange(len(own), device=own.device).repeat_interleave(own)
             first = (ends[block.rows] - own.cumsum(0)).repeat_interleave(own)
-            asked = order[first + torch.arange(len(which))]
+            asked = order[first + torch.arange(len(which), device=own.device)]
             size = max(1, BLOCK // max(1, rank * rank))
             for k, cell in zip(which.split(size), asked.split(size), strict=True):
                 f = self.F[at[1][cell], :, None]

@@ -220,7 +220,7 @@ def odd_matrices(new, X):
 
 def batch(new, X):
     name = new().completer_tags.batched[0]
-    several = [new(rank=2, **{name: value}) for value in (1, 2, 3)]
+    several = [new(rank=2, scaling="columns", **{name: value}) for value in (1, 2, 3)]
     for completer in fit_batch(several, [X, X, X + 1]):
         yield completer.transform(X)
 
@@ -228,7 +228,8 @@ def batch(new, X):
 def search(new, X):
     name = new().completer_tags.batched[0]
     folds = KFold(2, shuffle=True, random_state=0)
-    found = BatchedGridSearchCV(new(rank=2, max_iter=20), {name: [1, 2]}, cv=folds)
+    quick = new(rank=2, max_iter=20, scaling="columns")
+    found = BatchedGridSearchCV(quick, {name: [1, 2]}, cv=folds)
     yield found.fit(X).cv_results_["mean_test_score"]
     yield found.best_estimator_.transform(X)
 
