@@ -15,7 +15,7 @@ from skmc.cells.copies import copies
 from skmc.linalg import threads_for, work_of
 
 MAX_RANK = 100
-CHOSEN_FROM = 10.0 ** torch.arange(-8, 0.5, 0.5)
+CHOSEN_FROM = 10.0 ** torch.arange(-8, 0.5, 0.5, dtype=torch.float64)
 ROUNDING = 1e-20  # of the variance of the cells; rows that vary less do not vary
 ROWS_JUDGED = 100
 BLOCK = 2**22  # largest number of elements in memory
