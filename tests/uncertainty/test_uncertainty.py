@@ -143,7 +143,9 @@ def test_draws_that_choose_hyper_parameters_are_fitted_one_by_one(rank, monkeypa
         "skmc.uncertainty.multiple.fit_batch",
         lambda draws, parts: batches.append(1) or fit_batch(draws, parts),
     )
-    completer = LinkedFactorizationCompleter(rank, 1.0, max_iter=5, tol=1.0)
+    completer = LinkedFactorizationCompleter(
+        rank, 1.0, max_iter=5, tol=1.0, scaling="columns"
+    )
     many = MultipleCompletion(completer, 2, random_state=0).fit(noisy()[:12, :8])
     assert many.draws_.shape == (2, 12, 8)
     assert bool(batches) is (rank == 1)
