@@ -208,6 +208,8 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         first = None if given.layout is None else given.first_columns
         trials = self._trials(given.data, seed, rng, first, given)
         train, held_out = trials.cells
+        if trials.interrupted:
+            raise KeyboardInterrupt
         if held_out is None:
             return 0.0
         rank = choose_rank(self.rank, given.data, trials, ranks=WITH_MEAN).params[
