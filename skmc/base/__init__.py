@@ -48,7 +48,7 @@ from skmc.base.fitted import (
     missing_indicator,
 )
 from skmc.base.inner import BOUNDS_AND_MARKS, refuse_parameters
-from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
+from skmc.base.iterative import POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
 from skmc.base.reading import (
     check_names,

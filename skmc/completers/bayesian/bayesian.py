@@ -34,7 +34,7 @@ from skmc.completers._recommend import Recommends
 from skmc.completers.bayesian.gibbs import Gibbs
 from skmc.linalg import Randomness, linear, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
-from skmc.solvers import Solver, solved
+from skmc.solvers import Result, Solver, solved
 
 RANK = 30
 
@@ -234,8 +234,8 @@ class BayesianFactorizationCompleter(
             params.heteroscedastic,
         )
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        parts, data = common_parts(given, outputs), given.data.to("cpu")
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        parts, data = common_parts(given, result), given.data.to("cpu")
         if given.read is not None:
             parts |= {"values": data.values, "weights": data.weights}
         return {"_fitted": FittedDraws(**parts)}
