@@ -22,6 +22,7 @@ from skmc.base import (
     IterativeCompleter,
     TakesWeights,
     Trials,
+    read_rows,
 )
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval
@@ -305,7 +306,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
             ``keep_observed=False``.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         if np.isnan(cells).all():
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()

@@ -24,6 +24,7 @@ from skmc.base import (
     common_parts,
     joined_cols,
     joined_rows,
+    read_rows,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
@@ -273,7 +274,7 @@ class BayesianFactorizationCompleter(
             ``keep_observed=False``. Columns without an observed cell in `fit` have NaN.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells):
             std = self._fitted.std(cells)
         if self.keep_observed:

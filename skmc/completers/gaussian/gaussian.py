@@ -35,6 +35,7 @@ from skmc.base import (
     TakesRowWeights,
     Trials,
     by_size,
+    read_rows,
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
@@ -539,7 +540,7 @@ class GaussianCompleter(
             ``X`` are included; empty ones have NaN.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells):
             std = self._fitted.std(cells)
         if self.keep_observed:

@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.functional import avg_pool2d
 
 from skmc import patterns
-from skmc.base import Choice, CompleterTags, Completion, IterativeCompleter, Trials
+from skmc.base import (
+    Choice,
+    CompleterTags,
+    Completion,
+    IterativeCompleter,
+    Trials,
+    read_rows,
+)
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
@@ -430,7 +437,7 @@ class NonlocalCompleter(IterativeCompleter):
             unless ``keep_observed=False``.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         if np.isnan(cells).all():
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
