@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -183,7 +182,6 @@ class SparseObserved(SparseValues):
         self,
         share: float,
         seed: int,
-        draw: Callable[..., np.ndarray] | None = None,
         first_columns: np.ndarray | None = None,
     ) -> tuple[SparseObserved, SparseObserved | None]:
         """Split the cells into training cells and a held-out share.
@@ -196,8 +194,6 @@ class SparseObserved(SparseValues):
             Share of the cells to hold out.
         seed : int
             Seed of the uniform choice of the cells.
-        draw : object
-            Ignored.
         first_columns : int ndarray of shape (n_cols,) or None, default=None
             For each column, the one together with which it is held out.
 

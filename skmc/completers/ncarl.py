@@ -452,9 +452,9 @@ class Problem:
         Largest absolute value.
     transposed : bool
         Whether the matrix was transposed.
-    observed : _Systems
+    observed : _CellSystems
         Systems of the rows with more hidden than observed cells.
-    hidden : _Systems
+    hidden : _CellSystems
         Systems of the other rows.
     """
 
@@ -462,8 +462,8 @@ class Problem:
     seen: Tensor  # (*batch, m, n), double 0/1
     unit: Tensor  # (*batch, 1, 1), double
     transposed: bool
-    observed: _Systems  # of rows with more hidden than observed cells
-    hidden: _Systems  # of the others
+    observed: _CellSystems  # of rows with more hidden than observed cells
+    hidden: _CellSystems  # of the others
 
     @classmethod
     def of(cls, data: Observed) -> Problem:
@@ -491,8 +491,8 @@ class Problem:
             seen=mask.double(),
             unit=unit,
             transposed=transposed,
-            observed=_Systems.of(mask & few),
-            hidden=_Systems.of(~mask & ~few),
+            observed=_CellSystems.of(mask & few),
+            hidden=_CellSystems.of(~mask & ~few),
         )
 
     def select(self, members: Tensor) -> Problem:
@@ -584,14 +584,14 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class _Systems:
+class _CellSystems:
     """Systems ``A_SS v_S = b_S`` of the rows, where S is the cells of a mask."""
 
     others: Tensor  # (q,) int, rows of the flattened batch without a system
     blocks: list[_Block]
 
     @classmethod
-    def of(cls, mask: Tensor) -> _Systems:
+    def of(cls, mask: Tensor) -> _CellSystems:
         """Group the rows of ``mask (*batch, m, n)``; empty rows have no system."""
         n_rows, n_cols = mask.shape[-2:]
         mask = mask.flatten(0, -2)

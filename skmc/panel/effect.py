@@ -19,7 +19,7 @@ from skmc.panel.result import PanelEffect, event_gaps, least_placebos, mean_gaps
 from skmc.panel.weights import (
     LEAST_BEFORE,
     WEIGHTINGS,
-    Weighted,
+    WeightedPrediction,
     Weighting,
     leave_one_out,
 )
@@ -189,7 +189,7 @@ def effect(
     draws = weighted = None
     if weights is not None:
         panel.check_weighted()
-        weighted = Weighted.of(cells, T, weights)
+        weighted = WeightedPrediction.of(cells, T, weights)
         whole, predict = weighted.whole, predictor(weights)
     else:
         if completer is None:
@@ -402,7 +402,7 @@ def predictor(estimator: BaseCompleter | Weighting) -> Predict:
     """Make a function that predicts the hidden cells of a panel."""
     if isinstance(estimator, BaseCompleter):
         return lambda cells, hidden: _complete(estimator, cells, hidden)[1]
-    return lambda cells, hidden: Weighted.of(cells, hidden, estimator).whole
+    return lambda cells, hidden: WeightedPrediction.of(cells, hidden, estimator).whole
 
 
 def placebo_units(
