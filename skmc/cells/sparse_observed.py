@@ -251,6 +251,45 @@ class SparseObserved(SparseValues):
             weights=None if self.weights is None else self.weights[chosen],
         )
 
+    def of_rows(self, rows: Tensor) -> SparseObserved:
+        """Some rows as a matrix of their own.
+
+        Parameters
+        ----------
+        rows : int Tensor of shape (k,)
+            Rows in ascending order. Those beyond the last one have no cells.
+
+        Returns
+        -------
+        SparseObserved
+            Cells of a matrix of shape ``(k, n_cols)``.
+        """
+        part = self.only(torch.isin(self.rows, rows))
+        place, shape = torch.searchsorted(rows, part.rows), (len(rows), self.shape[1])
+        return replace(part, rows=place, shape=shape)
+
+    def replaced(self, cells: SparseObserved) -> SparseObserved:
+        """The cells of both matrices; where both have one, that of ``cells``.
+
+        Parameters
+        ----------
+        cells : SparseObserved
+            More cells without weights, of a matrix that is as large or larger.
+
+        Returns
+        -------
+        SparseObserved
+            Cells of a matrix of the shape of ``cells``.
+        """
+        n_cols = cells.shape[1]
+        places = self.rows * n_cols + self.cols, cells.rows * n_cols + cells.cols
+        kept = self.only(~torch.isin(*places))
+        rows, cols, values = (
+            torch.cat([getattr(kept, name), getattr(cells, name)])
+            for name in ("rows", "cols", "values")
+        )
+        return SparseObserved.of(rows, cols, values, cells.shape)
+
     def to(self, *args: Any) -> SparseObserved:
         """Move or cast the values as `torch.Tensor.to` does; the positions follow.
 

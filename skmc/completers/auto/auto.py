@@ -42,6 +42,7 @@ from skmc.completers.auto._fitted import (
 )
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, time_limit
+from skmc.metrics import check_level
 from skmc.new_rows import RowIndex
 from skmc.parameters import Positive, Seed, Workers
 from skmc.stacking import Spread
@@ -504,8 +505,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             ends are rounded and clipped like the completion. NaN as in `predict_std`.
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         cells = read_rows(self, X)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
         center = self._model_values(cells)

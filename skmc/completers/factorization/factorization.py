@@ -714,31 +714,13 @@ def _with_more(
     model, values = fitted.models[0], cast(np.ndarray, fitted.values)
     starts, cols = fitted.seen
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    touched, local = np.unique(more.rows, return_inverse=True)
-    known = touched[touched < len(starts) - 1]
-    old = np.flatnonzero(np.isin(rows, known))
-    shape = len(touched), more.shape[1]
-    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
-    kept = ~np.isin(
-        before.rows.numpy() * shape[1] + before.cols.numpy(),
-        local * shape[1] + more.cols,
-    )
-    after = _cells(
-        np.concatenate([before.rows[kept], local]),
-        np.concatenate([before.cols[kept], more.cols]),
-        np.concatenate([before.values[kept], more.values.astype(values.dtype)]),
-        shape,
-    )
-    rows = np.concatenate([np.delete(rows, old), touched[after.rows]])
-    order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    cols = np.concatenate([np.delete(cols, old), after.cols.numpy()])[order]
-    values = np.concatenate([np.delete(values, old), after.values.numpy()])[order]
-    whole = SparseObserved(
-        torch.from_numpy(rows),
-        torch.from_numpy(cols.astype(np.int64)),
-        torch.from_numpy(values),
-        more.shape,
+    earlier = _cells(rows, cols, values, (len(starts) - 1, more.shape[1]))
+    added = more.rows, more.cols, more.values.astype(values.dtype)
+    whole = earlier.replaced(_cells(*added, more.shape))
+    touched = torch.from_numpy(np.unique(more.rows))
+    before, after = earlier.of_rows(touched), whole.of_rows(touched)
+    rows, cols, values = (
+        part.numpy() for part in (whole.rows, whole.cols, whole.values)
     )
     one_unit = fitted.statistics.one_unit
     statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
@@ -748,7 +730,7 @@ def _with_more(
     with threads_for(work_of(len(after.values))):
         stream = _stream(fitted).extended(*more.shape, row_biases)
         stream = stream.replaced(
-            torch.from_numpy(touched),
+            touched,
             before,
             after,
             scaling,
