@@ -353,14 +353,17 @@ def test_bad_long_tables(name):
 
 
 def test_covariates_of_units_that_overlap_little_are_least_squares():
-    """Units of two times each, of which the first and the last are far apart."""
+    """Units of three times each, of which the first and the last are far apart."""
     rng = np.random.RandomState(0)
-    m, n = 120, 121
-    rows, cols = np.repeat(np.arange(m), 2), (np.arange(m)[:, None] + [0, 1]).ravel()
+    m, n = 150, 152
+    rows, cols = (
+        np.repeat(np.arange(m), 3),
+        np.add.outer(np.arange(m), range(3)).ravel(),
+    )
     Z, treated = rng.randn(m, n).cumsum(0), np.zeros((m, n), bool)
     X = np.full((m, n), np.nan)
-    X[rows, cols] = rng.randn(2 * m)
-    X[:3], treated[0, -1] = rng.randn(3, n), True
+    X[rows, cols] = rng.randn(3 * m)
+    treated[0, 1] = True
     rows, cols = np.nonzero(~np.isnan(X) & ~treated)
     A = np.zeros((len(rows), m + n + 1))
     A[np.arange(len(rows)), rows] = A[np.arange(len(rows)), m + cols] = 1
