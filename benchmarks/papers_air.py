@@ -410,9 +410,9 @@ def fixed(pattern: str) -> dict[str, float]:
 
     def keep(progress: Any, completion: np.ndarray) -> None:
         if progress.n_iter in (50, 100, 200):
-            outputs = {k: v.numpy().copy() for k, v in progress.outputs.items()}
-            outputs.pop("X", None)
-            found[f"fixed at step {progress.n_iter}"] = outputs
+            learned = progress.result.laplacians
+            fixed = {name: L.numpy().copy() for name, L in learned.items()}
+            found[f"fixed at step {progress.n_iter}"] = fixed
 
     def look(progress: Any, completion: np.ndarray) -> None:
         errors.append(nmae(completion, truth, X.mask))

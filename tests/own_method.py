@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.persistence import register
-from skmc.solvers import Solver, State
+from skmc.solvers import Result, Solver, State
 from skmc.terms import SquaredError, Term
 
 
@@ -41,6 +41,11 @@ class NoisyState(State):
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
     record: dict[str, list[int]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaledResult(Result):
+    scale: Tensor
 
 
 class NoisyDescent(Solver):
@@ -84,8 +89,8 @@ class NoisyDescent(Solver):
     def residual(self, data, previous, current):
         return (current.X - previous.X).norm() / current.X.norm()
 
-    def outputs(self, state):
-        return {"X": state.X, "scale": state.X.abs().mean()}
+    def result(self, state):
+        return ScaledResult(X=state.X, scale=state.X.abs().mean())
 
 
 @register
@@ -135,8 +140,8 @@ class OwnCompleter(IterativeCompleter):
         self_made = [SquaredError(data), Ridge(params.weight)]
         return NoisyDescent(model.to(data.values), self_made)
 
-    def _row_map(self, outputs, data):
-        return Shrunk(outputs["scale"].cpu())
+    def _row_map(self, result, data):
+        return Shrunk(result.scale.cpu())
 
 
 def problem() -> np.ndarray:

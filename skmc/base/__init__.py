@@ -47,14 +47,15 @@ from skmc.base.fitted import (
     ScaledRows,
     missing_indicator,
 )
+from skmc.base.identifiers import positions
 from skmc.base.inner import BOUNDS_AND_MARKS, refuse_parameters
-from skmc.base.iterative import EDGES, POOR, CannotBatch, IterativeCompleter
+from skmc.base.iterative import POOR, CannotBatch, IterativeCompleter
 from skmc.base.partial_fit import MoreCells, PartialFit
 from skmc.base.reading import (
     check_names,
-    positions,
     read_matrix,
     read_row_weights,
+    read_rows,
     read_weights,
 )
 from skmc.base.reporting import (

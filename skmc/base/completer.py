@@ -6,48 +6,25 @@ import functools
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base.estimator import CompleterTags, Estimator
 from skmc.base.fitted import Fitted, Outcome, missing_indicator
-from skmc.base.reading import (
-    as_array,
-    by_identifier,
-    check_names,
-    in_order_of_fit,
-    in_order_of_matrix,
-    positions,
-    read_matrix,
-    read_row_weights,
-    read_weights,
-)
-from skmc.base.reporting import (
-    check_picture,
-    warn_of_empty_columns,
-    warn_of_empty_rows,
-    warn_user,
-)
-from skmc.base.side_information import read_known, sides_of
-from skmc.blocks import (
-    BlockObserved,
-    ChunkedRows,
-    is_lazy,
-    lazy_entries,
-    lazy_transform,
-    sorted_blocks,
-    tables_of,
-)
+from skmc.base.identifiers import positions
+from skmc.base.reading import given_of, read_rows
+from skmc.base.reporting import warn_of_empty_columns, warn_of_empty_rows, warn_user
+from skmc.blocks import is_lazy, lazy_entries, lazy_transform, tables_of
 from skmc.cells import (
     FIT_AGAIN,
     Container,
@@ -57,14 +34,9 @@ from skmc.cells import (
     LikeObserved,
     Observed,
     Priors,
-    SparseObserved,
     StoredEntries,
     check_positions,
-    frame_of_layer,
     in_order_of,
-    is_anndata,
-    layout_of,
-    sparse_cells,
     to_cells,
 )
 from skmc.compatibility import (
@@ -81,7 +53,6 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 # Parameters that every completer has.
 READING = "missing_values", "add_indicator", "keep_empty_features", "keep_observed"
-WEIGHTS = "cell_weight", "sample_weight"  # arguments of fit
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
 
 
@@ -91,12 +62,13 @@ def validated(fit: Fit) -> Fit:
     Messages about unknown keywords name the estimator's own class.
     """
     checked = with_callbacks(fit_context(prefer_skip_nested_validation=True)(fit))
-    known = inspect.signature(fit).parameters
+    declared = inspect.signature(fit).parameters
 
     @functools.wraps(checked)
     def wrapper(
         self: BaseCompleter, X: Container, y: object = None, **given: Any
     ) -> Any:
+        known = type(self).takes() if "fit_params" in declared else declared
         for name in given:
             if name not in known:
                 if name == "cell_weight":
@@ -128,6 +100,7 @@ def validated(fit: Fit) -> Fit:
                 )
         return checked(self, X, y, **given)
 
+    vars(wrapper)["only_declares"] = True
     return cast(Fit, wrapper)
 
 
@@ -279,12 +252,13 @@ class BaseCompleter(Estimator):
         self
             The fitted completer.
         """
-        return self._run_fit(X, y)
+        self._run_fit(X, y)
+        return self
 
-    def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
-        """Run `fit` for a matrix and its side information."""
-        before, start = dict(vars(self)), time.perf_counter()
-        try:
+    def _run_fit(self, X: Container, y: object, **known: Any) -> Given:
+        """Run `fit` for a matrix and its side information, and return what was read."""
+        start = time.perf_counter()
+        with unchanged_by_failure(self):
             present = {name: x for name, x in known.items() if x is not None}
             with threads_for(0):
                 given = self._given(X, present)
@@ -300,24 +274,15 @@ class BaseCompleter(Estimator):
                     f"{type(self).__name__}._fit_cells must return a "
                     f"skmc.base.Outcome, got {type(outcome).__name__}."
                 )
-        except Exception as error:
-            # A failed fit changes nothing; only callbacks, torn down later, are kept.
-            hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
-            self.__dict__.clear()
-            self.__dict__.update(before | hooks)
-            if _needs_memory(error):
-                raise _out_of_memory(self) from error
-            raise
         self._set_fitted(given.statistics, outcome, given.layout)
         self._seconds = time.perf_counter() - start
-        if "_reads" in vars(self):
-            self._reads.append(given)
         if outcome.advice:
             warn_user(f"{type(self).__name__} {outcome.advice}", ConvergenceWarning)
         if outcome.interrupted:
             raise KeyboardInterrupt
-        return self
+        return given
 
+    @validated
     def fit_transform(
         self, X: Container, y: object = None, **fit_params: Any
     ) -> np.ndarray:
@@ -337,15 +302,11 @@ class BaseCompleter(Estimator):
         ndarray of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
-        self._reads: list[Given] = []  # input as read by `fit`
-        try:
-            self.fit(X, y, **fit_params)
-            reads = self._reads
-        finally:
-            del self._reads
-        if not reads or reads[-1].read is None:
+        if not hasattr(type(self).fit, "only_declares"):  # a subclass does more
+            return self.fit(X, y, **fit_params).transform(X)
+        given = self._run_fit(X, y, **fit_params)
+        if given.read is None:
             return self.transform(X)
-        given = reads[-1]
         values = self._values_of_fit(given, not self.keep_observed)
         return self._answer(given.matrix, values)
 
@@ -426,147 +387,13 @@ class BaseCompleter(Estimator):
         if is_lazy(X):
             later: np.ndarray = lazy_transform(self, X)
             return later
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         values = self._model_values(cells, not self.keep_observed)
         return self._answer(cells, values)
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         """Read all arguments of ``fit``, once."""
-        one_unit = self._one_unit(X)
-        if BlockObserved in self.accepts and isinstance(X, StoredEntries):
-            return self._read_stored(X, known, one_unit=one_unit)
-        if ChunkedRows in self.accepts and is_lazy(X):
-            return self._read_chunks(X, known, one_unit=one_unit)
-        known, ids = dict(known), None
-        if isinstance(X, Entries) and X.ids is not None:
-            X, known = by_identifier(X, known)
-            ids = X.ids
-        else:
-            sides = {n: side for n, side in known.items() if n not in WEIGHTS}
-            known |= in_order_of_matrix(sides, X)
-        weight = known.pop("cell_weight", None)
-        row_weights = known.pop("sample_weight", None)
-        if weight is None and isinstance(X, Entries):
-            weight = self._own_weights(X)
-        if SparseObserved not in self.accepts:
-            matrix = self._read(X, reset=True)
-            weights = None
-            if weight is not None:
-                rows, cols = np.nonzero(~np.isnan(matrix))
-                weights = np.zeros(matrix.shape)
-                weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
-            if row_weights is not None:
-                row_weights = read_row_weights(row_weights, X, len(matrix))
-            if known:
-                known = read_known(known, (matrix.shape[0], matrix.shape[1]))
-            given = Given.of_matrix(
-                matrix,
-                weights,
-                row_weights,
-                one_unit=one_unit,
-                layout=layout_of(X),
-                known=known,
-            )
-        else:
-            entries = self._read_entries(X)
-            weights = None
-            if weight is not None:
-                rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
-                weights = read_weights(weight, X, rows, cols, shape)
-            given = Given.of_entries(
-                entries, weights, one_unit=one_unit, layout=layout_of(X)
-            )
-            if known:
-                given = sides_of(given, known)
-        scaled = getattr(self, "scaling", None) == "columns"
-        if self.completer_tags.pictures and not (scaled or _says_one_unit(X)):
-            check_picture(self, given.data)
-        if ids is None:
-            return given
-        return replace(given, statistics=replace(given.statistics, ids=ids))
-
-    def _one_unit(self, X: Container) -> bool:
-        """Whether all cells have the same unit, as the container or this class says."""
-        said = getattr(self, "scaling", None) == "global"
-        return said or self.completer_tags.pictures or _says_one_unit(X)
-
-    def _own_weights(self, X: Entries) -> np.ndarray | None:
-        if X.weights is not None and "cell_weight" not in self.takes():
-            raise ValueError(
-                f"{type(self).__name__} takes no weights, which X has: "
-                f"{self.completer_tags.unweighted}. Leave them out where you make X."
-            )
-        return X.weights
-
-    def _read_entries(self, X: Any) -> Entries:
-        """Read the observed cells of any container; sparse ones are not made dense."""
-        if isinstance(X, Entries):
-            shape = X.matrix_shape
-            place = np.ravel_multi_index((X.rows, X.cols), shape)
-            # A slice may contain a cell twice; the last one is used.
-            last = np.zeros(len(X), bool)
-            last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
-            cells: Entries = X[last & (X.values != self.missing_values)]
-        elif sp.issparse(X):
-            triplets = sparse_cells(X, missing_values=self.missing_values)
-            cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
-        elif is_anndata(X) and self.missing_values == 0 and sp.issparse(X.X):
-            # Cells that are not stored are zeros, and zeros are missing.
-            validate_data(self, frame_of_layer(X[:0]), skip_check_array=True)
-            triplets = sparse_cells(X.X, missing_values=0)
-            return Entries.from_triplets(*triplets, X.shape)
-        else:
-            return Entries.of_matrix(self._read(X, reset=True))
-        validate_data(self, sp.csr_array(shape), accept_sparse=True)
-        return cells
-
-    def _read_stored(
-        self, X: StoredEntries, known: Mapping[str, Any], *, one_unit: bool
-    ) -> Given:
-        """Sort cells in files into blocks."""
-        for name in known:
-            remedy = "pass Entries"
-            if name == "cell_weight":
-                remedy = "name a column of weights where you make X"
-            raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
-        if not np.isnan(self.missing_values):
-            raise ValueError(
-                f"missing_values={self.missing_values!r} has no effect on cells that "
-                "are not in memory; leave such rows out of the files."
-            )
-        folder = sorted_blocks(X)
-        data, ids = BlockObserved(folder), folder.ids()
-        validate_data(self, sp.csr_array(data.shape), accept_sparse=True)
-        labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
-        return Given(data, _statistics(folder.statistics, labels, one_unit=one_unit))
-
-    def _read_chunks(
-        self, X: Any, known: Mapping[str, Any], *, one_unit: bool
-    ) -> Given:
-        """Read column names and statistics of a Dask collection."""
-        for name in known:
-            raise ValueError(
-                f"{name} needs cells in memory, but X is a Dask collection; pass "
-                "X.compute()."
-            )
-        check_names(X)
-        small = getattr(X, "_meta", None)
-        if not hasattr(X, "columns"):
-            if X.ndim != 2:
-                raise ValueError(
-                    f"Expected 2D array, got {X.ndim}D array instead: X must be a "
-                    "matrix."
-                )
-            small = np.empty((0, X.shape[1]))
-        validate_data(self, small, skip_check_array=True)
-        data = ChunkedRows(X, self.missing_values)
-        return Given(data, _statistics(data.statistics, one_unit=one_unit))
-
-    def _read(self, X: Container, *, reset: bool) -> np.ndarray:
-        """Read rows as floats with NaN where a cell is missing."""
-        if isinstance(X, Entries) and X.ids is not None and not reset:
-            X = in_order_of_fit(X, self._priors)
-        return read_matrix(self, X, self.missing_values, reset=reset)
+        return given_of(self, X, known)
 
     def _answer(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Make the result of rows from the model's values."""
@@ -618,7 +445,7 @@ class BaseCompleter(Estimator):
         check_is_fitted(self)
         if isinstance(X, (Entries, StoredEntries)):
             return self._score_of_cells(X)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         if y is None or np.ndim(cast(ArrayLike, y)) == 1:
             truth = cells
             hidden = patterns.per_row(cells, HIDDEN_TO_SCORE, random_state=0)
@@ -756,6 +583,24 @@ class BaseCompleter(Estimator):
         return self._with_flags(names, kept)
 
 
+@contextmanager
+def unchanged_by_failure(completer: BaseCompleter) -> Iterator[None]:
+    """Undo what this block has changed if it fails.
+
+    Only callbacks, torn down later, are kept.
+    """
+    before = dict(vars(completer))
+    try:
+        yield
+    except BaseException as error:
+        hooks = {k: v for k, v in vars(completer).items() if k.startswith(HOOKS)}
+        vars(completer).clear()
+        vars(completer).update(before | hooks)
+        if _needs_memory(error):
+            raise _out_of_memory(completer) from error
+        raise
+
+
 def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Convert numbers; those beyond a smaller range become its largest."""
     if values.dtype != dtype:
@@ -764,7 +609,7 @@ def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return values.astype(dtype, copy=False)
 
 
-def _needs_memory(error: Exception) -> bool:
+def _needs_memory(error: BaseException) -> bool:
     """Whether the memory of the host or of the device was too small."""
     if isinstance(error, torch.cuda.OutOfMemoryError):
         return True
@@ -776,16 +621,3 @@ def _out_of_memory(completer: BaseCompleter) -> MemoryError:
         f"{type(completer).__name__} needs more memory than there is. Lower the sizes "
         "among its parameters, or fit to fewer rows and columns."
     )
-
-
-def _says_one_unit(X: Container) -> bool:
-    return sp.issparse(X) or bool(getattr(X, "one_unit", False))
-
-
-def _statistics(
-    found: Mapping[str, Any],
-    ids: tuple[np.ndarray, np.ndarray] | None = None,
-    *,
-    one_unit: bool,
-) -> Priors:
-    return Priors.of_statistics(found["row"], found["col"], one_unit=one_unit, ids=ids)

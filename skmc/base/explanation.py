@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import BaseCompleter
-from skmc.base.reading import as_array
+from skmc.base.identifiers import as_array
+from skmc.base.reading import read_rows
 from skmc.blocks import is_lazy
 from skmc.cells import Container, as_frame
 
@@ -220,7 +221,7 @@ class Explains(BaseCompleter):
         """
         check_is_fitted(self)
         check_in_memory(X)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         ids = self._priors.ids
         i = row_of(X, row, len(cells), None if ids is None else ids[0])
         j = column_of(column, self._column_names(), cells.shape[1])

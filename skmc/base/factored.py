@@ -25,7 +25,7 @@ from skmc.cells import (
     preferences,
 )
 from skmc.linalg import LowRank, RowModel, in_threads, linear, matmul
-from skmc.solvers import solved
+from skmc.solvers import Result, RowModelResult, solved
 
 BLOCK = 2**20  # elements of a block of rows that are predicted together
 
@@ -262,9 +262,9 @@ class FittedFactors(RowModels):
         return self.factors().at(rows, cols)
 
     @classmethod
-    def of(cls, given: Given, outputs: dict[str, Any]) -> FittedFactors:
+    def of(cls, given: Given, result: Result) -> FittedFactors:
         """Make the fitted factors from the row models of a solver."""
-        parts = common_parts(given, outputs)
+        parts = common_parts(given, result)
         data, models = given.data.to("cpu"), parts["models"]
         rows = joined_rows([solved(data, model) for model in models])
         values = None
@@ -280,11 +280,13 @@ class FittedFactors(RowModels):
         )
 
 
-def common_parts(given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-    """Make the parts of `RowModels` from the outputs of a solver."""
+def common_parts(given: Given, result: Result) -> dict[str, Any]:
+    """Make the parts of `RowModels` from the result of a solver."""
     data = given.data.to("cpu")
-    models = outputs.get("rows")
-    if models is None:
+    models: Sequence[RowModel]
+    if isinstance(result, RowModelResult):
+        models = result.models
+    else:  # interrupted before the first iterate
         models = [RowModel.empty(data.shape[1], torch.zeros(0, dtype=data.dtype))]
     identity = None
     if given.statistics.weighted or any(data.sides):

@@ -129,6 +129,14 @@ class Fitted(ABC):
         return values
 
 
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """What a fit leaves for the next one, on the CPU."""
+
+    parameters: list[Tensor] | None = None
+    edges: Mapping[str, Tensor] = field(default_factory=dict)  # by the items' name
+
+
 @dataclass(eq=False)
 class Completion(Fitted):
     """The completed matrix, and a map that completes other rows.
@@ -146,15 +154,15 @@ class Completion(Fitted):
     whole_answer : bool, default=False
         Whether the fitted matrix keeps its completion, including its empty rows and
         columns.
-    warm : mapping, default={}
-        Outputs of the solver from which another fit can start.
+    warm : WarmStart, optional
+        Where another fit can start.
     """
 
     completion: np.ndarray
     index: RowIndex
     row_map: Any
     whole_answer: bool = False
-    warm: Mapping[str, Any] = field(default_factory=dict)
+    warm: WarmStart = field(default_factory=lambda: WarmStart())
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         return self._predicted(cells, self.index.find(cells))

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base.completer import READING, BaseCompleter
-from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows
+from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows, WarmStart
 from skmc.base.reporting import (
     diverged,
     out_of_time,
@@ -29,7 +29,14 @@ from skmc.base.reporting import (
 from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
 from skmc.cells import Cells, Container, Given, Observed
 from skmc.cells.copies import merged
-from skmc.linalg import Randomness, resolve_device, seed_of, threads_for, work_of
+from skmc.linalg import (
+    NeighborGraph,
+    Randomness,
+    resolve_device,
+    seed_of,
+    threads_for,
+    work_of,
+)
 from skmc.loop import (
     CallbackHooks,
     HeldOut,
@@ -43,10 +50,16 @@ from skmc.loop import (
 )
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.parameters import Params
-from skmc.solvers import ParametricSolver, Solver, modules_in
+from skmc.solvers import (
+    DescentResult,
+    ParametricResult,
+    ParametricSolver,
+    Result,
+    Solver,
+    modules_in,
+)
 from skmc.terms import Sum, Term
 
-EDGES = " edges"  # ends the name of a sparse graph among the outputs of a solver
 # A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
 # Upper bounds of the numbers of elements per parameter, per cell and per output of a
@@ -57,6 +70,13 @@ PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 class CannotBatch(ValueError):
     """Fits cannot share a batch; the message gives the reason."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PosteriorResult(Result):
+    """A completion by posterior means, and the map that completes other rows so."""
+
+    of_rows: FoldIn
 
 
 class IterativeCompleter(BaseCompleter):
@@ -166,7 +186,7 @@ class IterativeCompleter(BaseCompleter):
                     f"correct {names}, whose value or gradient at this iterate is NaN"
                 )
                 outcome.advice = diverged(solution, remedy)
-            hooks.end(solution.outputs)
+            hooks.end(solution.result)
             return outcome
 
     def _choose(self, data: Any, trials: Trials) -> Choice:
@@ -266,7 +286,7 @@ class IterativeCompleter(BaseCompleter):
         hurried: bool = False,
     ) -> Outcome:
         """Make the fitted attributes from the solution of one fit."""
-        attributes = self._fitted_attributes(given, chosen, solution.outputs)
+        attributes = self._fitted_attributes(given, chosen, solution.result)
         data = given.data
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         return Outcome(
@@ -278,12 +298,12 @@ class IterativeCompleter(BaseCompleter):
         )
 
     def _fitted_attributes(
-        self, given: Given, chosen: Mapping[str, Any], outputs: dict[str, Any]
+        self, given: Given, chosen: Mapping[str, Any], result: Result
     ) -> dict[str, Any]:
         """All attributes that prediction needs, by name."""
         public = {f"{name}_": value for name, value in chosen.items()}
         common = self._common_attributes(given.statistics)
-        return {**common, **public, **self._attributes(given, outputs)}
+        return {**common, **public, **self._attributes(given, result)}
 
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
@@ -335,37 +355,36 @@ class IterativeCompleter(BaseCompleter):
         more = {**chosen, "start": start, "last": last, "known": known}
         return SimpleNamespace(**{**self.get_params(deep=False), **more})
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        """Return fitted attributes, of which ``_fitted`` makes all predictions."""
-        return {"_fitted": self._completion(given, outputs)}
+    def _attributes(self, given: Given, result: Any) -> dict[str, Any]:
+        """Return fitted attributes, of which ``_fitted`` makes all predictions.
 
-    def _completion(self, given: Given, outputs: dict[str, Any]) -> Completion:
+        ``result`` is that of the solver, or a plain `Result` of zeros if the fit was
+        interrupted before its first iterate.
+        """
+        return {"_fitted": self._completion(given, result)}
+
+    def _completion(self, given: Given, result: Result) -> Completion:
         """Make the result from a completed matrix and a map of new rows."""
         statistics, pictures = given.statistics, self.completer_tags.pictures
-        whole = given.scaling.undo(outputs["X"]).cpu().numpy()
+        whole = given.scaling.undo(result.X).cpu().numpy()
         if not pictures:
             whole = statistics.fill(given.cells, whole, of_fit=True)
         scaling = given.scaling.to("cpu", torch.float64)
-        row_map = self._row_map(outputs, given.data)
-        warm = {
-            name: _on_cpu(value)
-            for name, value in outputs.items()
-            if name == "parameters" or name.endswith(EDGES)
-        }
+        row_map = self._row_map(result, given.data)
         return Completion(
             statistics,
             whole.astype(given.matrix.dtype),
             RowIndex(given.matrix),
             ScaledRows(scaling, statistics.varies, row_map),
             pictures,
-            warm,
+            _warm_start(result),
         )
 
-    def _row_map(
-        self, outputs: dict[str, Any], data: Any
-    ) -> Callable[[Tensor, Tensor], Tensor]:
+    def _row_map(self, result: Any, data: Any) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the map that completes scaled new rows from their values and mask."""
-        return outputs.get("posterior") or FoldIn.later(outputs["X"], data)
+        if isinstance(result, PosteriorResult):
+            return result.of_rows
+        return FoldIn.later(result.X, data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """Return a warning if the fit did not succeed, else None."""
@@ -585,12 +604,20 @@ def _with_posteriors(
         else:
             found = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
     found = torch.where(data.mask, solution.X, found.to(solution.X))
-    outputs = {**solution.outputs, "X": found, "posterior": of_rows}
-    return replace(solution, outputs=outputs)
+    return replace(solution, result=PosteriorResult(X=found, of_rows=of_rows))
 
 
-def _on_cpu(value: Any) -> Any:
-    return [p.cpu() for p in value] if isinstance(value, list) else value.cpu()
+def _warm_start(result: Result) -> WarmStart:
+    parameters, edges = None, {}
+    if isinstance(result, ParametricResult) and result.parameters is not None:
+        parameters = [parameter.cpu() for parameter in result.parameters]
+    if isinstance(result, DescentResult):
+        edges = {
+            name: L.edges.cpu()
+            for name, L in result.laplacians.items()
+            if isinstance(L, NeighborGraph)
+        }
+    return WarmStart(parameters, edges)
 
 
 def _nothing_to_try() -> tuple[Any, Any]:
@@ -616,4 +643,4 @@ def _resume(solver: Solver, last: Fitted | None) -> None:
     """Let a solver start from the parameters of the last fit, and return them."""
     if isinstance(solver, ParametricSolver):
         solver.remember = True
-        solver.start = getattr(last, "warm", {}).get("parameters")
+        solver.start = last.warm.parameters if isinstance(last, Completion) else None

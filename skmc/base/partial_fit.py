@@ -11,10 +11,19 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from skmc.base.completer import BaseCompleter
+from skmc.base.completer import BaseCompleter, unchanged_by_failure
 from skmc.base.fitted import Fitted, Outcome
+from skmc.base.reading import read_matrix
 from skmc.base.reporting import warn_user
-from skmc.cells import Container, Entries, Given, StoredEntries, sparse_cells, to_cells
+from skmc.cells import (
+    Container,
+    Entries,
+    Given,
+    StoredEntries,
+    sparse_cells,
+    to_cells,
+    without_duplicates,
+)
 from skmc.linalg import threads_for
 
 GROWTH = 2  # of the cells, after which a fit to all of them is due
@@ -102,8 +111,9 @@ class PartialFit(BaseCompleter):
                 "partial_fit cannot continue a fit with weights; call fit with all "
                 "cells."
             )
-        before = dict(vars(self))
-        try:
+        kept = {name: vars(self)[name] for name in self._fitted_names}
+        del kept["_bounds"], kept["_like"]  # there may be more columns
+        with unchanged_by_failure(self):
             more = self._read_more(X)
             outcome = self._fit_further(more)
             fitted, changed = outcome.fitted, outcome.attributes
@@ -113,12 +123,6 @@ class PartialFit(BaseCompleter):
                 or statistics.empty_rows[self._shape[0] :].any()
             ):
                 self._warn_of_empty(statistics)
-            kept = {name: before[name] for name in before["_fitted_names"]}
-            del kept["_bounds"], kept["_like"]  # there may be more columns
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         common = self._common_attributes(statistics)
         self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
         if outcome.advice:
@@ -161,12 +165,7 @@ class PartialFit(BaseCompleter):
                 "fit to all files again."
             )
         if isinstance(X, Entries):
-            X = X[X.values != missing]
-            # A slice may contain a cell twice; the last one is used.
-            place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
-            last = np.zeros(len(X), bool)
-            last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
-            X = X[last]
+            X = without_duplicates(X[X.values != missing])
             if X.ids is not None:
                 return self._read_identified(X)
             self._check_no_ids()
@@ -187,7 +186,7 @@ class PartialFit(BaseCompleter):
             appended = len(width) == 2 and width[1] > n
             if appended:
                 self._check_first_names(X)
-            cells = self._read(X, reset=appended)
+            cells = read_matrix(self, X, missing, reset=appended)
             rows, cols = np.nonzero(~np.isnan(cells))
             values, size = cells[rows, cols], cells.shape
         return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))

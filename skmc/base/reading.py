@@ -1,44 +1,192 @@
-"""Reading of input containers."""
+"""Reading of input containers: what is given to ``fit``, and rows to complete."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, validate_data
 
-from skmc.base.reporting import warn_user
+from skmc.base.identifiers import (
+    as_array,
+    by_identifier,
+    in_order_of_fit,
+    in_order_of_matrix,
+)
+from skmc.base.reporting import check_picture
+from skmc.base.side_information import read_known, sides_of
+from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
 from skmc.cells import (
     Container,
     Entries,
+    Given,
     Priors,
+    SparseObserved,
+    StoredEntries,
     as_frame,
-    identified,
-    in_order,
+    frame_of_layer,
     in_order_of,
-    labels_of,
+    is_anndata,
+    layout_of,
+    sparse_cells,
     to_cells,
+    without_duplicates,
 )
-from skmc.exceptions import UnknownIdentifiersWarning
 
-AS_TEXT = "bOMm"  # kinds of identifiers that are converted to text, such as UUIDs
+WEIGHTS = "cell_weight", "sample_weight"  # arguments of fit
 
 
-def check_names(X: Container) -> None:
-    """Check that no two columns of a data frame have the same name."""
-    names = list(getattr(X, "columns", ()))
-    if len(set(names)) == len(names):
-        return
-    for name in names:
-        if (count := names.count(name)) > 1:
+def given_of(completer: Any, X: Container, known: Mapping[str, Any]) -> Given:
+    """Read all arguments of ``fit``, in the storage that the completer accepts."""
+    own_scaling = getattr(completer, "scaling", None)
+    pictures = completer.completer_tags.pictures
+    says = sp.issparse(X) or bool(getattr(X, "one_unit", False))
+    one_unit = own_scaling == "global" or pictures or says
+    if BlockObserved in completer.accepts and isinstance(X, StoredEntries):
+        return _given_in_files(completer, X, known, one_unit)
+    if ChunkedRows in completer.accepts and is_lazy(X):
+        return _given_in_chunks(completer, X, known, one_unit)
+    known, ids = dict(known), None
+    if isinstance(X, Entries) and X.ids is not None:
+        X, known = by_identifier(X, known)
+        ids = X.ids
+    else:
+        sides = {n: side for n, side in known.items() if n not in WEIGHTS}
+        known |= in_order_of_matrix(sides, X)
+    if isinstance(X, Entries) and known.get("cell_weight") is None:
+        known["cell_weight"] = _weights_in(X, completer)
+    read = _given_as_cells if SparseObserved in completer.accepts else _given_as_matrix
+    given = read(completer, X, known, one_unit)
+    if pictures and not (own_scaling == "columns" or says):
+        check_picture(completer, given.data)
+    if ids is None:
+        return given
+    return replace(given, statistics=replace(given.statistics, ids=ids))
+
+
+def _given_as_matrix(
+    completer: Any, X: Any, known: dict[str, Any], one_unit: bool
+) -> Given:
+    weight, row_weights = (known.pop(name, None) for name in WEIGHTS)
+    matrix = read_matrix(completer, X, completer.missing_values, reset=True)
+    weights = None
+    if weight is not None:
+        rows, cols = np.nonzero(~np.isnan(matrix))
+        weights = np.zeros(matrix.shape)
+        weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
+    if row_weights is not None:
+        row_weights = read_row_weights(row_weights, X, len(matrix))
+    return Given.of_matrix(
+        matrix,
+        weights,
+        row_weights,
+        one_unit=one_unit,
+        layout=layout_of(X),
+        known=read_known(known, (matrix.shape[0], matrix.shape[1])),
+    )
+
+
+def _given_as_cells(
+    completer: Any, X: Any, known: dict[str, Any], one_unit: bool
+) -> Given:
+    weight = known.pop("cell_weight", None)
+    entries = _entries_of(completer, X)
+    weights = None
+    if weight is not None:
+        rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
+        weights = read_weights(weight, X, rows, cols, shape)
+    given = Given.of_entries(entries, weights, one_unit=one_unit, layout=layout_of(X))
+    return sides_of(given, known) if known else given
+
+
+def _entries_of(completer: Any, X: Any) -> Entries:
+    """Read the observed cells of any container; sparse ones are not made dense."""
+    missing = completer.missing_values
+    if isinstance(X, Entries):
+        shape = X.matrix_shape
+        cells = without_duplicates(X)
+        cells = cells[cells.values != missing]
+    elif sp.issparse(X):
+        triplets = sparse_cells(X, missing_values=missing)
+        cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
+    elif is_anndata(X) and missing == 0 and sp.issparse(X.X):
+        # Cells that are not stored are zeros, and zeros are missing.
+        validate_data(completer, frame_of_layer(X[:0]), skip_check_array=True)
+        triplets = sparse_cells(X.X, missing_values=0)
+        return Entries.from_triplets(*triplets, X.shape)
+    else:
+        return Entries.of_matrix(read_matrix(completer, X, missing, reset=True))
+    validate_data(completer, sp.csr_array(shape), accept_sparse=True)
+    return cells
+
+
+def _given_in_files(
+    completer: Any, X: StoredEntries, known: Mapping[str, Any], one_unit: bool
+) -> Given:
+    """Sort cells in files into blocks."""
+    for name in known:
+        remedy = "pass Entries"
+        if name == "cell_weight":
+            remedy = "name a column of weights where you make X"
+        raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
+    if not np.isnan(completer.missing_values):
+        raise ValueError(
+            f"missing_values={completer.missing_values!r} has no effect on cells that "
+            "are not in memory; leave such rows out of the files."
+        )
+    folder = sorted_blocks(X)
+    data, ids = BlockObserved(folder), folder.ids()
+    validate_data(completer, sp.csr_array(data.shape), accept_sparse=True)
+    sums = folder.statistics
+    labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
+    statistics = Priors.of_statistics(
+        sums["row"], sums["col"], one_unit=one_unit, ids=labels
+    )
+    return Given(data, statistics)
+
+
+def _given_in_chunks(
+    completer: Any, X: Any, known: Mapping[str, Any], one_unit: bool
+) -> Given:
+    """Read column names and statistics of a Dask collection."""
+    for name in known:
+        raise ValueError(
+            f"{name} needs cells in memory, but X is a Dask collection; pass "
+            "X.compute()."
+        )
+    check_names(X)
+    small = getattr(X, "_meta", None)
+    if not hasattr(X, "columns"):
+        if X.ndim != 2:
             raise ValueError(
-                f"X has {count} columns named {name!r}; give them different names "
-                "(X.columns = [...])."
+                f"Expected 2D array, got {X.ndim}D array instead: X must be a matrix."
             )
+        small = np.empty((0, X.shape[1]))
+    validate_data(completer, small, skip_check_array=True)
+    data = ChunkedRows(X, completer.missing_values)
+    sums = data.statistics
+    return Given(
+        data, Priors.of_statistics(sums["row"], sums["col"], one_unit=one_unit)
+    )
+
+
+def _weights_in(X: Entries, completer: Any) -> np.ndarray | None:
+    if X.weights is not None and "cell_weight" not in completer.takes():
+        raise ValueError(
+            f"{type(completer).__name__} takes no weights, which X has: "
+            f"{completer.completer_tags.unweighted}. Leave them out where you make X."
+        )
+    return X.weights
+
+
+def read_rows(completer: Any, X: Container) -> np.ndarray:  # (k, n_cols)
+    """Read rows to complete as floats, NaN where a cell is missing."""
+    if isinstance(X, Entries) and X.ids is not None:
+        X = in_order_of_fit(X, completer._priors)
+    return read_matrix(completer, X, completer.missing_values, reset=False)
 
 
 def read_matrix(
@@ -57,51 +205,17 @@ def read_matrix(
     return cells
 
 
-def by_identifier(
-    X: Entries, known: Mapping[str, Any]
-) -> tuple[Entries, dict[str, Any]]:
-    """Sort data frames of features and graphs in the order of the identifiers of X.
-
-    Identifiers that only these have become rows and columns without a cell.
-    """
-    assert X.ids is not None
-    ids, frames = [*X.ids], {}
-    for name, value in known.items():
-        if not hasattr(value, "reindex"):
-            continue
-        axis = int(name.startswith("col"))
-        found, place = identified(value.index, f"The index of {name}")
-        if len(found) < len(place):
-            twice = found[np.bincount(place).argmax()].item()
-            raise ValueError(f"{name} has several lines for {twice!r}; keep one.")
-        if X.ids[axis].dtype.kind == "U":
-            found = found.astype(str)
-        _check_lines(name, found, X.ids[axis])
-        frames[name] = axis, found[place]
-        ids[axis] = np.union1d(ids[axis], found)
-    result = dict(known)
-    for name, (axis, labels) in frames.items():
-        _check_lines(name, labels, ids[axis])
-        order = np.argsort(labels)
-        result[name] = known[name].iloc[order]
-        if name.endswith("_graph"):
-            if not known[name].columns.equals(known[name].index):
-                raise ValueError(f"{name} must have its index as columns, too.")
-            result[name] = result[name].iloc[:, order]
-    placed = X[:]
-    placed.rows = np.searchsorted(ids[0], X.ids[0])[X.rows]
-    placed.cols = np.searchsorted(ids[1], X.ids[1])[X.cols]
-    placed.ids, placed.matrix_shape = (ids[0], ids[1]), (len(ids[0]), len(ids[1]))
-    return placed, result
-
-
-def _check_lines(name: str, labels: np.ndarray, wanted: np.ndarray) -> None:
-    absent = wanted[~np.isin(wanted, labels)]
-    if len(absent):
-        raise ValueError(
-            f"{name} has no line for {absent[0].item()!r}; set its index to the "
-            "identifiers, or pass an array in their order."
-        )
+def check_names(X: Container) -> None:
+    """Check that no two columns of a data frame have the same name."""
+    names = list(getattr(X, "columns", ()))
+    if len(set(names)) == len(names):
+        return
+    for name in names:
+        if (count := names.count(name)) > 1:
+            raise ValueError(
+                f"X has {count} columns named {name!r}; give them different names "
+                "(X.columns = [...])."
+            )
 
 
 def read_weights(
@@ -166,83 +280,3 @@ def read_row_weights(
     if not found.any():
         raise ValueError("sample_weight is zero in all rows; give positive weights.")
     return found
-
-
-def in_order_of_matrix(known: Mapping[str, Any], X: Any) -> dict[str, Any]:
-    """Sort features and graphs with labels like the rows and columns of a matrix."""
-    found: dict[str, Any] = {}
-    labels = labels_of(X) if known else (None, None)
-    for name, given in known.items():
-        own = labels[name.startswith("col")]
-        found[name] = in_order(given, own, own if "graph" in name else None, name)
-    return found
-
-
-def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
-    """Find the columns of named cells. The cells of the fit have all of its rows."""
-    assert X.ids is not None
-    if priors.ids is None:
-        raise ValueError(
-            "X has identifiers, unlike the fit; make both by Entries.from_frame, or "
-            "both without."
-        )
-    cols = positions(priors.ids[1], X.ids[1], "columns of X", "are left out")[X.cols]
-    rows, n_rows = X.rows, X.matrix_shape[0]
-    if len(X) == priors.n_observed and np.isin(X.ids[0], priors.ids[0]).all():
-        rows = positions(priors.ids[0], X.ids[0], "rows of X")[rows]
-        n_rows = priors.shape[0]
-    placed = X[cols >= 0]
-    placed.rows, placed.cols = rows[cols >= 0], cols[cols >= 0]
-    placed.matrix_shape = n_rows, len(priors.ids[1])
-    return placed
-
-
-def positions(
-    known: np.ndarray,  # (n,)
-    wanted: ArrayLike,  # (k,)
-    name: str,
-    otherwise: str | None = "are predicted by means",
-) -> np.ndarray:  # (k,)
-    """Find identifiers among known ones."""
-    found = np.asarray(wanted)
-    if not found.size:
-        return np.empty(found.shape, np.int64)
-    if found.dtype.kind in "OT":  # as in data frames
-        found = np.asarray(found.tolist())
-    text = known.dtype.kind == "U"
-    if text and found.dtype.kind in AS_TEXT:  # as in the fit
-        found = found.astype(str)
-    if (found.dtype.kind == "U") != text or found.dtype.kind == "b":
-        kinds = ("strings", "integers") if text else ("integers", "strings")
-        raise TypeError(
-            f"{name} must be {kinds[0]}, as the identifiers of the fit are, such as "
-            f"{known[:1].tolist()}; got {found.ravel()[:1].tolist()}."
-        )
-    order = None  # partial_fit appends new identifiers
-    if not (known[:-1] <= known[1:]).all():
-        order = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, found, sorter=order).clip(max=len(known) - 1)
-    if order is not None:
-        place = order[place]
-    missing = known[place] != found
-    if missing.any():
-        first = repr(found[missing][0].item())
-        who = f"{first} was not in the fit"
-        if (number := missing.sum()) > 1:
-            who = f"{number} identifiers, such as {first}, were not in the fit"
-        if otherwise is None:
-            raise ValueError(f"{name}: {who}; leave what is unknown out.")
-        if number == 1:
-            verbs = {"are": "is", "have": "has"}
-            otherwise = re.sub("^(are|have)", lambda verb: verbs[verb[0]], otherwise)
-        said = f"{name}: {who} and {otherwise}."
-        places = found[missing].tolist()
-        warn_user(UnknownIdentifiersWarning(said, places=places))
-    place[missing] = -1
-    return place
-
-
-def as_array(ids: ArrayLike) -> np.ndarray:
-    """Convert identifiers to an array that can be stored."""
-    array = np.asarray(ids)
-    return array if array.dtype.kind in "iu" else array.astype(str)

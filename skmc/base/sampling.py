@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import BaseCompleter
+from skmc.base.reading import read_rows
 from skmc.cells import Container, LikeObserved
 from skmc.linalg import Seed, threads_for_rows, truncated_normal
 
@@ -49,7 +50,7 @@ class Samples(BaseCompleter):
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
         rng = check_random_state(random_state)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells, n_samples):
             draws = self._drawn_rows(cells, n_samples, rng)
         if (empty := self._priors.empty_cols).any():

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import BaseCompleter, validated
 from skmc.base.factored import RowModels
-from skmc.base.reading import by_identifier
+from skmc.base.identifiers import by_identifier
+from skmc.base.reading import read_rows
 from skmc.cells import Container, Entries, in_order, labels_of
 
 
@@ -59,7 +60,8 @@ class TakesWeights(BaseCompleter):
             ``cell_weight`` has another shape, or the weight of an observed cell is
             negative or NaN.
         """
-        return self._run_fit(X, y, cell_weight=cell_weight)
+        self._run_fit(X, y, cell_weight=cell_weight)
+        return self
 
 
 class TakesRowWeights(BaseCompleter):
@@ -103,7 +105,8 @@ class TakesRowWeights(BaseCompleter):
             ``sample_weight`` has another shape, or a weight is negative or NaN, or no
             row with an observed cell has a positive weight.
         """
-        return self._run_fit(X, y, sample_weight=sample_weight)
+        self._run_fit(X, y, sample_weight=sample_weight)
+        return self
 
 
 class TakesGraphs(BaseCompleter):
@@ -164,7 +167,8 @@ class TakesGraphs(BaseCompleter):
             cells whose weight is negative or NaN.
         """
         known = {"row_graph": row_graph, "col_graph": col_graph}
-        return self._run_fit(X, y, **known, cell_weight=cell_weight)
+        self._run_fit(X, y, **known, cell_weight=cell_weight)
+        return self
 
 
 class TakesFeatures(BaseCompleter):
@@ -233,7 +237,7 @@ class TakesFeatures(BaseCompleter):
             them first), graphs that are not symmetric or have negative weights, or
             cells whose weight is negative or NaN.
         """
-        return self._run_fit(
+        self._run_fit(
             X,
             y,
             row_features=row_features,
@@ -242,6 +246,7 @@ class TakesFeatures(BaseCompleter):
             col_graph=col_graph,
             cell_weight=cell_weight,
         )
+        return self
 
     def transform(
         self, X: Container, *, row_features: Container | None = None
@@ -275,6 +280,6 @@ class TakesFeatures(BaseCompleter):
         else:
             rows, _ = labels_of(X)
             row_features = in_order(row_features, rows, None, "row_features")
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         values = cast(RowModels, self._fitted).with_features(cells, row_features)
         return self._answer(cells, values)

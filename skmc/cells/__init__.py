@@ -11,7 +11,7 @@ from skmc.cells.containers import (
     to_cells,
 )
 from skmc.cells.data import Cells, Data
-from skmc.cells.entries import Entries, fingerprint
+from skmc.cells.entries import Entries, fingerprint, without_duplicates
 from skmc.cells.given import Given
 from skmc.cells.labeled import (
     as_frame,

@@ -575,6 +575,15 @@ def _check_column(names: Iterable[Any], name: str, parameter: str) -> None:
         raise ValueError(f"{parameter} names column {name!r}, but frame has {known}.")
 
 
+def without_duplicates(cells: Entries) -> Entries:
+    """Keep the last one of cells that a slice contains several times."""
+    place = np.ravel_multi_index((cells.rows, cells.cols), cells.matrix_shape)
+    last = np.zeros(len(cells), bool)
+    last[len(cells) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
+    kept: Entries = cells[last]
+    return kept
+
+
 def fingerprint(cells: Entries) -> str:
     """A text that is equal for equal sets of cells."""
     place = cells.rows * cells.matrix_shape[1] + cells.cols

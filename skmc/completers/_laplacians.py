@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from skmc.base import EDGES
 from skmc.cells import Observed
-from skmc.linalg import memory_of
+from skmc.linalg import NeighborGraph, memory_of
+from skmc.solvers import DescentResult, Result
 from skmc.terms import Transform
 
 # A Laplacian, its parameters, their gradient, Adam's two moments, and temporaries.
@@ -29,29 +25,14 @@ def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) ->
 
 
 def laplacians(
-    outputs: Mapping[str, Any], lambda_row: float | str, lambda_col: float | str
+    result: Result, lambda_row: float | str, lambda_col: float | str
 ) -> dict[str, Any]:
     """Return the Laplacians of the terms of a solver whose weight is not zero."""
+    if not isinstance(result, DescentResult):  # interrupted before the first iterate
+        return {}
     weights = {"rows": lambda_row, "columns": lambda_col}
     return {
-        name: value.cpu().numpy()
-        if name + EDGES not in outputs
-        else sparse_laplacian(outputs[name + EDGES].cpu().numpy(), value.cpu().numpy())
-        for name, value in outputs.items()
-        if name not in ("X", "parameters")
-        and not name.endswith(EDGES)
-        and weights.get(name, 1) != 0
+        name: L.laplacian() if isinstance(L, NeighborGraph) else L.cpu().numpy()
+        for name, L in result.laplacians.items()
+        if weights.get(name, 1) != 0
     }
-
-
-def sparse_laplacian(
-    edges: np.ndarray,  # (k, 1 + n_neighbors)
-    weights: np.ndarray,  # (k, n_neighbors)
-) -> sp.csr_array:  # (k, k)
-    """Return ``diag(A 1) - A`` for ``A = S + S'``."""
-    k, n_neighbors = weights.shape
-    own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
-    S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))
-    A = S + S.T
-    degrees = np.asarray(A.sum(1)).ravel()
-    return sp.csr_array(sp.diags(degrees)) - A

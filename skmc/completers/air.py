@@ -15,7 +15,6 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base import (
-    EDGES,
     Choice,
     CompleterTags,
     IterativeCompleter,
@@ -29,7 +28,7 @@ from skmc.linalg import Randomness, directions_of, nearest
 from skmc.loop import HeldOut
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import LARGEST_STEP, Descent, Solver
+from skmc.solvers import LARGEST_STEP, Descent, Result, Solver
 from skmc.solvers.descent import DescentState
 from skmc.terms import (
     AdaptiveDirichletEnergy,
@@ -421,13 +420,13 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
             fixed[name] = laplacian_of(graphs[key])
         return fixed
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        found = laplacians(outputs, self.lambda_row, self.lambda_col)
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        found = laplacians(result, self.lambda_row, self.lambda_col)
         weights = {"rows": self.lambda_row, "columns": self.lambda_col}
         for name, L in self._fixed(given.known).items():
             if sp.issparse(L) and weights.get(name, 1):
                 found[name] = L
-        return {**super()._attributes(given, outputs), "laplacians_": found}
+        return {**super()._attributes(given, result), "laplacians_": found}
 
 
 def _clear(gain: Tensor) -> bool:
@@ -480,9 +479,9 @@ def _learned_energy(
         return AdaptiveDirichletEnergy(rng.uniform(k, k, k**-0.5), *shared)
     n_edges = n_neighbors + 1
     W = rng.uniform(k, n_edges, n_edges**-0.5)
-    warm = getattr(params.last, "warm", {})
-    if (name := transform.name + EDGES) in warm:
-        resumed = warm[name].to(data.values.device)
+    last = params.last.warm.edges if params.last else {}
+    if transform.name in last:
+        resumed = last[transform.name].to(data.values.device)
         return NeighborDirichletEnergy(W, resumed, *shared)
     items = transform(fill())
     n_directions = directions_of(k, n_neighbors)

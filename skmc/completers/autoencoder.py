@@ -22,7 +22,7 @@ from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
 from skmc.new_rows import LearnedInputs
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
-from skmc.solvers import RowDescent, Solver
+from skmc.solvers import NetworkResult, Result, RowDescent, Solver
 from skmc.terms import SquaredNorm
 
 # Values from .1 to 1 give equal results; the paper's 4 saturates the units.
@@ -219,8 +219,8 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
         if len(widths) == 1:
             return solver
         first = self._train(solver, data)
-        inputs = data.fill(first["X"])
-        network = nested(self._shells(params, first["network"], inputs, rng))
+        inputs = data.fill(first.X)
+        network = nested(self._shells(params, first.network, inputs, rng))
         return self._descent(params, network, data, rng, free=True, inputs=inputs)
 
     def _shells(
@@ -242,7 +242,7 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
             unit = codes.double().square().mean((-2, -1))
             solver = self._descent(params, network, data, rng, unit=unit)
             found = self._train(solver, data)
-            shells.append(found["network"])
+            shells.append(found.network)
         return shells
 
     def _descent(
@@ -271,19 +271,21 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return 2 * sum(self.hidden) / n_cols
 
-    def _train(self, solver: RowDescent, data: Observed) -> dict[str, Any]:
-        return solve_part(
+    def _train(self, solver: RowDescent, data: Observed) -> NetworkResult:
+        solution = solve_part(
             solver,
             data,
             max_iter=solver.horizon,
             tol=self.tol,
             check_every=self.check_every,
-        ).outputs
+        )
+        network: NetworkResult = solution.result
+        return network
 
-    def _row_map(self, outputs: dict[str, Any], data: Cells) -> Any:
-        if "network" not in outputs:  # interrupted before the first network
-            return super()._row_map(outputs, data)
-        return LearnedInputs(outputs["network"])
+    def _row_map(self, result: Result, data: Cells) -> Any:
+        if not isinstance(result, NetworkResult):  # interrupted before the first one
+            return super()._row_map(result, data)
+        return LearnedInputs(result.network)
 
 
 def nested(shells: Sequence[Autoencoder]) -> Autoencoder:

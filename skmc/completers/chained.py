@@ -24,6 +24,7 @@ from skmc.base import (
     TakesRowWeights,
     by_weight,
     limit_of,
+    read_rows,
     row_names,
 )
 from skmc.cells import Container, Given, Scaling
@@ -330,7 +331,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         )
         if self._like is None:
             return found[0], found[1]
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         low, high = (
             np.where(np.isnan(cells), self._like.apply(end), cells) for end in found
         )
@@ -361,7 +362,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         self, X: Container, answer: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells):
             found = self._fitted.row_map.spread(cells, answer)
         found[..., self._priors.empty_cols] = np.nan

@@ -15,7 +15,7 @@ from skmc.completers._laplacians import laplacians, refuse_large_laplacian
 from skmc.linalg import Randomness, squared_distances
 from skmc.models import FactorProduct
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import Descent, Solver
+from skmc.solvers import Descent, Result, Solver
 from skmc.terms import (
     Columns,
     DirichletEnergy,
@@ -242,9 +242,9 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
             free_means=data.free_means,
         )
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        found = laplacians(outputs, self.lambda_row, self.lambda_col)
-        return {**super()._attributes(given, outputs), "laplacians_": found}
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        found = laplacians(result, self.lambda_row, self.lambda_col)
+        return {**super()._attributes(given, result), "laplacians_": found}
 
 
 def _nearest_laplacian(values: Tensor, mask: Tensor, n_neighbors: int) -> Tensor:

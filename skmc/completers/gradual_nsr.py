@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from skmc.loop import Solution
 from skmc.models import Autoencoder, checked_widths, hidden_layers, slope_at
 from skmc.new_rows import ForwardPass
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Widths
-from skmc.solvers import Solver, State, ratio, relative_norm
+from skmc.solvers import NetworkResult, Result, Solver, State, ratio, relative_norm
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 # Factor of Autoencoder's initial weights, whose units saturate for long rows.
@@ -222,11 +222,11 @@ class GradualNSRCompleter(TakesWeights, IterativeCompleter):
         )
 
     def _row_map(
-        self, outputs: dict[str, Any], data: Observed
+        self, result: Result, data: Observed
     ) -> Callable[[Tensor, Tensor], Tensor]:
-        if "network" not in outputs:  # interrupted before the first network
-            return super()._row_map(outputs, data)
-        return ForwardPass(outputs["network"])
+        if not isinstance(result, NetworkResult):  # interrupted before the first one
+            return super()._row_map(result, data)
+        return ForwardPass(result.network)
 
 
 @dataclass(frozen=True, eq=False)
@@ -669,7 +669,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         gaps.append(ratio(gradient * length, scale))
         return torch.stack(gaps).amax()
 
-    def outputs(self, state: NonsmoothState) -> dict[str, Any]:
+    def result(self, state: NonsmoothState) -> NetworkResult:
         layers = (state.theta.weights, state.theta.biases)
         network = Autoencoder(*([part.clone() for part in each] for each in layers))
-        return {"X": state.found.forward.output, "network": network}
+        return NetworkResult(X=state.found.forward.output, network=network)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from contextlib import suppress
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from skmc.loop import OutOfTime, solve_part
 from skmc.models import LinkedFactorization
 from skmc.new_rows import EmbeddedRows
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Descent, HardRank, Solver
+from skmc.solvers import Descent, HardRank, Result, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
 N_UNITS = 16
@@ -38,11 +38,18 @@ RIDGES = (100.0, 10.0, 1.0, 0.1, 0.0)
 TYPICAL_RIDGE = 0.1  # of fits that compare two scalings
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinkedResult(Result):
+    """A completion and its model."""
+
+    model: LinkedFactorization
+
+
 class _LinkedDescent(Descent):
     """Descent that keeps the model, to complete new rows."""
 
-    def outputs(self, state: Any) -> dict[str, Any]:
-        return {**super().outputs(state), "model": copy.deepcopy(state.model)}
+    def result(self, state: Any) -> LinkedResult:  # type: ignore[override]
+        return LinkedResult(X=state.X, model=copy.deepcopy(state.model))
 
 
 class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
@@ -279,17 +286,16 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return N_UNITS
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = super()._attributes(given, outputs)
-        model = outputs.get("model")  # None if interrupted before the first model
-        latent = outputs["X"] if model is None else model.latent().detach()
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        fitted, latent = super()._attributes(given, result), result.X
+        if isinstance(result, LinkedResult):  # not if interrupted before the first one
+            latent = result.model.latent().detach()
         return {**fitted, "latent_": latent.cpu().numpy().astype(given.cells.dtype)}
 
-    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
-        if "model" not in outputs:
-            return super()._row_map(outputs, data)
-        model = outputs["model"]
-        return EmbeddedRows.of(model, model.U.detach(), outputs["X"], data)
+    def _row_map(self, result: Result, data: Observed) -> Any:
+        if not isinstance(result, LinkedResult):
+            return super()._row_map(result, data)
+        return EmbeddedRows.of(result.model, result.model.U.detach(), result.X, data)
 
     def link(self, latent: Tensor) -> np.ndarray:
         """Apply the link to latent values and return to the data's units.

@@ -35,7 +35,7 @@ from skmc.linalg import (
 )
 from skmc.loop import OutOfTime, Solution, Status, seconds_left, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Solver, State
+from skmc.solvers import Result, RowModelResult, Solver, State
 
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-9  # relative distance from the cells of a matrix that fits exactly
@@ -257,13 +257,16 @@ class LogDetCompleter(IterativeCompleter):
 
     def _finish(self, data: SparseObserved, solution: Solution) -> Solution:
         certified = certificate(data, solution.X)
-        return replace(solution, outputs={**solution.outputs, "certified": certified})
+        parts = vars(solution.result)
+        return replace(solution, result=CertifiedResult(**parts, certified=certified))
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = FittedFactors.of(given, outputs)
-        sizes = svd_of(outputs["X"]).s.cpu().numpy()
-        none = (torch.zeros(size, dtype=torch.bool) for size in given.data.shape)
-        rows, cols = outputs.get("certified", none)
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        fitted = FittedFactors.of(given, result)
+        sizes = svd_of(result.X).s.cpu().numpy()
+        if isinstance(result, CertifiedResult):
+            rows, cols = result.certified
+        else:  # interrupted before the first iterate
+            rows, cols = (torch.zeros(k, dtype=torch.bool) for k in given.data.shape)
         return {
             "_fitted": fitted,
             "row_factors_": fitted.left,
@@ -376,7 +379,7 @@ class Recovery:
                     raise OutOfTime
                 left = max(1, limit - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
-                state = solution.outputs["state"]
+                state = solution.result.state
                 self.n_steps += int(solution.n_iter)
                 self.work += int(solution.n_iter) * n_cells * (rank + AHEAD)
                 failed = solution.status[0] is Status.DIVERGED
@@ -515,6 +518,13 @@ class LogDetState(State):
         return replace(self, refined=self.distance, has_gap=False)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogDetResult(Result):
+    """A completion and its iterate, from which the search goes on."""
+
+    state: LogDetState
+
+
 @dataclass(eq=False)
 class LogDet(Solver):
     r"""Continuation of the log-determinant at one rank, until its iterates settle.
@@ -642,8 +652,8 @@ class LogDet(Solver):
     def misfit(self, data: SparseObserved, state: LogDetState, X: LowRank) -> Tensor:
         return 2 * state.objective
 
-    def outputs(self, state: LogDetState) -> dict[str, Any]:
-        return {"X": state.X, "state": state}
+    def result(self, state: LogDetState) -> LogDetResult:
+        return LogDetResult(X=state.X, state=state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -743,6 +753,13 @@ class ProjectedState(State):
     moved: Tensor
     damping: float
     calm: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CertifiedResult(RowModelResult):
+    """The same with the rows and the columns that the cells determine."""
+
+    certified: tuple[Tensor, Tensor]
 
 
 @dataclass(eq=False)
@@ -862,7 +879,7 @@ class VariableProjection(Solver):
     def misfit(self, data: SparseObserved, state: ProjectedState, X: LowRank) -> Tensor:
         return 2 * state.objective
 
-    def outputs(self, state: ProjectedState) -> dict[str, Any]:
+    def result(self, state: ProjectedState) -> RowModelResult:
         X, wide = LowRank(state.rows, state.elimination.W), self.is_wide
         left, F = (X.right, X.left) if wide else (X.left, X.right)
         scale = F.norm(dim=0) / len(F) ** 0.5
@@ -870,8 +887,8 @@ class VariableProjection(Solver):
         left, F = (left * scale).to(self.dtype), (F / scale).to(self.dtype)
         zero = F.new_zeros(F.shape[1])
         precision = NEARLY_ZERO * torch.eye(len(zero)).to(F)
-        rows = RowModel(F, F.new_zeros(len(F)), precision, zero)
-        return {"X": LowRank(left, F), "rows": [rows]}
+        model = RowModel(F, F.new_zeros(len(F)), precision, zero)
+        return RowModelResult(X=LowRank(left, F), models=[model])
 
 
 def _exactness(data: SparseObserved) -> float:

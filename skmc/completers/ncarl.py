@@ -17,7 +17,7 @@ from skmc.cells import Given, Observed
 from skmc.linalg import Randomness
 from skmc.loop import HeldOut
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Solver, State, relative_norm
+from skmc.solvers import Result, Solver, State, relative_norm
 from skmc.terms import graph_laplacian, inner
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
@@ -227,12 +227,12 @@ class NCARLCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = super()._attributes(given, outputs)
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        fitted = super()._attributes(given, result)
         n_rows, n_cols = given.data.shape
         fitted["laplacian_axis_"] = "rows" if n_rows < n_cols else "columns"
-        if "laplacian" in outputs:  # not if interrupted before the first one
-            fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()
+        if isinstance(result, NCARLResult):  # not if interrupted before the first one
+            fitted["laplacian_"] = result.laplacian.cpu().numpy()
         return fitted
 
 
@@ -261,6 +261,13 @@ class NCARLState(State):
     laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
     means: Tensor  # free means of the columns, in the unit of the problem
     problem: Problem
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NCARLResult(Result):
+    """A completion and the Laplacian of the longer side."""
+
+    laplacian: Tensor
 
 
 @dataclass(eq=False)
@@ -384,8 +391,8 @@ class NCARL(Solver[Observed, NCARLState]):
         moved = current.X - previous.X
         return relative_norm(moved.double(), current.X.double())
 
-    def outputs(self, state: NCARLState) -> dict[str, Tensor]:
-        return {"X": state.X, "laplacian": state.laplacian}
+    def result(self, state: NCARLState) -> NCARLResult:
+        return NCARLResult(X=state.X, laplacian=state.laplacian)
 
 
 def nuclear_weight(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from skmc.loop import solve_part
 from skmc.models import SkipNetwork
 from skmc.new_rows import EmbeddedRows
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import CodeDescent, HardRank, Solver
+from skmc.solvers import CodeDescent, CodeResult, HardRank, Result, Solver
 from skmc.terms import L1Norm, SquaredNorm
 
 SVD_STEPS = 50  # iterations of the initial SVD
@@ -236,9 +236,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         return self._n_units(n_cols) / n_cols
 
     def _row_map(
-        self, outputs: dict[str, Any], data: Observed
+        self, result: Result, data: Observed
     ) -> Callable[[Tensor, Tensor], Tensor]:
-        if "network" not in outputs:  # interrupted before the first network
-            return super()._row_map(outputs, data)
-        codes, X = outputs["codes"], outputs["X"]
-        return EmbeddedRows.of(outputs["network"], codes, X, data)
+        if not isinstance(result, CodeResult):  # interrupted before the first network
+            return super()._row_map(result, data)
+        return EmbeddedRows.of(result.network, result.codes, result.X, data)

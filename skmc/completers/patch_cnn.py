@@ -22,6 +22,7 @@ from skmc.base import (
     IterativeCompleter,
     TakesWeights,
     Trials,
+    read_rows,
 )
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval
@@ -29,7 +30,7 @@ from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, Patches, filling_order
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import Adam, Solver, State, parameter_norm
+from skmc.solvers import Adam, Result, Solver, State, parameter_norm
 
 FIRST_SIDE = 7
 N_SIDES = 4  # number of sides that the search tries
@@ -258,24 +259,24 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
         return PatchTraining(side, lr=self.lr, horizon=horizon, rng=rng)
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         network, data = None, given.data
-        if "network" in outputs:  # not if interrupted before the first network
-            network = copy.deepcopy(outputs["network"]).requires_grad_(False)
-            network.load_state_dict(outputs["weights"])
+        if isinstance(result, PatchResult):  # not if interrupted before the first one
+            network = copy.deepcopy(result.network).requires_grad_(False)
+            network.load_state_dict(result.weights)
             # Held-out cells are predicted as for early stopping, hidden cells from all
             # observed cells.
-            train = Observed(data.values, outputs["trained_on"])
+            train = Observed(data.values, result.trained_on)
             own = network.complete(train, filling_order(train.mask))
             filled = network.fill(data, filling_order(data.mask))
-            outputs = {"X": torch.where(data.mask, own, filled)}
+            result = Result(X=torch.where(data.mask, own, filled))
             network = network.cpu()
-        return {**super()._attributes(given, outputs), "network_": network}
+        return {**super()._attributes(given, result), "network_": network}
 
-    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
+    def _row_map(self, result: Result, data: Observed) -> Any:
         # The network's predictions of observed cells have no useful row space if
         # neighbors carry little information.
-        return super()._row_map({"X": data.fill(outputs["X"])}, data)
+        return super()._row_map(Result(X=data.fill(result.X)), data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         if solution.status[0] is Status.MAX_ITER and misfit > POOR:
@@ -305,7 +306,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
             ``keep_observed=False``.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         if np.isnan(cells).all():
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
@@ -396,6 +397,15 @@ class PatchState(State):
     rounds: Patches  # patches of `order`
     dropped_share: Tensor  # of patches with further masked cells
     seen: Tensor  # (n_rows, n_cols), last predictions in training
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatchResult(Result):
+    """A completion, the weights of its network, and the cells that trained them."""
+
+    network: Any
+    weights: dict[str, Tensor]
+    trained_on: Tensor  # (n_rows, n_cols)
 
 
 class PatchTraining(Solver[Observed, PatchState]):
@@ -542,7 +552,7 @@ class PatchTraining(Solver[Observed, PatchState]):
         product = parameter_norm(grads, data) * parameter_norm(parameters, data)
         return product.to(data.values.dtype)
 
-    def outputs(self, state: PatchState) -> dict[str, Any]:
+    def result(self, state: PatchState) -> PatchResult:
         """Hidden cells as filled now, and the last predictions of observed cells.
 
         All are zero before the first step.
@@ -550,12 +560,12 @@ class PatchTraining(Solver[Observed, PatchState]):
         filled = state.seen  # zero before the first step
         if state.iteration:
             filled = state.network.fill(state.data, state.order)
-        return {
-            "X": torch.where(state.data.mask, state.seen, filled),
-            "network": state.network,  # training continues, unlike for the copies
-            "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
-            "trained_on": state.data.mask,
-        }
+        return PatchResult(
+            X=torch.where(state.data.mask, state.seen, filled),
+            network=state.network,  # training continues, unlike for the copies
+            weights={k: v.clone() for k, v in state.network.state_dict().items()},
+            trained_on=state.data.mask,
+        )
 
 
 def _set_grads(parameters: Sequence[Tensor], grads: Sequence[Tensor]) -> None:

@@ -33,7 +33,7 @@ from skmc.linalg import (
     svd_of,
 )
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Momentum, Solver, State
+from skmc.solvers import Momentum, Result, RowModelResult, Solver, State
 
 PATH_RATIO = 0.7  # between consecutive weights
 SMALLEST_SHARE = 1e-4  # ends the path
@@ -261,7 +261,7 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
                     max_iter=self.max_iter,
                     tol=max(self.tol, PATH_TOL),
                 )
-                spectrum = trial.outputs["spectrum"]
+                spectrum = trial.result.spectrum
                 error = math.sqrt(trials.error(trial) / len(held_out.values))
                 if error < min(e for _, _, e in path):
                     best, risen = (share, spectrum), 0
@@ -273,13 +273,13 @@ class SoftImputeCompleter(TakesWeights, IterativeCompleter):
         path_ = dict(zip(names, map(np.array, columns), strict=True))
         return Choice({"lambda_nuclear": best[0], "path": path_}, start=best[1])
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = FittedFactors.of(given, outputs)
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        fitted = FittedFactors.of(given, result)
         return {
             "_fitted": fitted,
             "row_factors_": fitted.left,
             "col_factors_": fitted.right,
-            "rank_": outputs["spectrum"].rank if "spectrum" in outputs else 0,
+            "rank_": result.spectrum.rank if isinstance(result, SpectrumResult) else 0,
         }
 
 
@@ -384,6 +384,13 @@ class SoftImputeState(State):
     seen_before: Tensor
     momentum: Momentum
     extrapolated: LowRank  # Y, the start of the last step
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpectrumResult(RowModelResult):
+    """The same with the singular values."""
+
+    spectrum: SVD
 
 
 @dataclass(eq=False)
@@ -536,7 +543,7 @@ class SoftImpute(Solver):
         scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
         return (current.objective - dual) / scale
 
-    def outputs(self, state: SoftImputeState) -> dict[str, Any]:
+    def result(self, state: SoftImputeState) -> SpectrumResult:
         F = state.spectrum.V * state.spectrum.s.sqrt()
         penalties = F.new_full(F.shape[1:], self.weight)
         if self.sides in ("both", "rows"):
@@ -545,8 +552,8 @@ class SoftImpute(Solver):
             tiny = F.new_full((1,), torch.finfo(F.dtype).tiny)
             penalties = torch.cat([penalties, tiny])
         mean = torch.zeros_like(penalties)
-        rows = RowModel(F, state.effects.b, penalties.diag(), mean)
-        return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
+        model = RowModel(F, state.effects.b, penalties.diag(), mean)
+        return SpectrumResult(X=state.X, models=[model], spectrum=state.spectrum)
 
 
 def initial_momentum() -> Momentum:

@@ -44,7 +44,7 @@ from skmc.linalg import (
 from skmc.loop import Solution, Status
 from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import HardRank, Solver, State
+from skmc.solvers import HardRank, Result, Solver, State
 from skmc.solvers.alternating import EXACT
 
 RIDGE = 1e-4  # for rows and columns with fewer cells than the rank
@@ -232,11 +232,11 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         start = params.last.row_map.scaling.standardise(start)
         return HardRank(params.rank, start.to(data.device, data.dtype))
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         if given.read is not None:
-            return super()._attributes(given, outputs)
+            return super()._attributes(given, result)
         statistics = given.statistics
-        folded = _folded(given.data.first_rows(), outputs)
+        folded = _folded(given.data.first_rows(), result)
         row_map = ScaledRows(given.scaling, statistics.varies, folded)
         return {"_fitted": RowsOnly(statistics, row_map)}
 
@@ -273,14 +273,21 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
             completion = stream.rows @ stream.cols.mT
             whole = scaling.to(torch.float64).undo(completion).numpy()
             folded = FoldIn.later(completion, given.data.scaled(scaling))
-        answers = Completion(
+        answers = StreamedCompletion(
             statistics,
             statistics.fill(cells, whole).astype(cells.dtype),
             RowIndex(cells),
             ScaledRows(scaling.to(torch.float64), statistics.varies, folded),
-            warm={"stream": stream},
+            stream=stream,
         )
         return answers, {}
+
+
+@dataclass(eq=False, kw_only=True)
+class StreamedCompletion(Completion):
+    """A completion that goes on with the sums of its rows."""
+
+    stream: RowStream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,6 +318,15 @@ class ChunkedSVDState(State):
     means: Tensor
     gram: Tensor
     right: Tensor
+    scores: tuple[Tensor, Tensor, Tensor]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChunkedSVDResult(Result):
+    """Factors and means of the columns, and the sums over the rows."""
+
+    V: Tensor
+    means: Tensor
     scores: tuple[Tensor, Tensor, Tensor]
 
 
@@ -371,9 +387,10 @@ class ChunkedSVD(Solver):
         misfit = torch.maximum((2 * current.objective).sqrt(), EXACT * cells)
         return grad.norm() * W.norm() / (cells * misfit)
 
-    def outputs(self, state: ChunkedSVDState) -> dict[str, Any]:
-        found = {"V": state.V, "means": state.means, "scores": state.scores}
-        return {"X": state.X, **found}
+    def result(self, state: ChunkedSVDState) -> ChunkedSVDResult:
+        return ChunkedSVDResult(
+            X=state.X, V=state.V, means=state.means, scores=state.scores
+        )
 
 
 def _row_space(
@@ -402,8 +419,8 @@ def _row_space(
 
 
 def _stream(fitted: Any, rank: int) -> RowStream:
-    if "stream" in fitted.warm:
-        return fitted.warm["stream"]
+    if isinstance(fitted, StreamedCompletion):
+        return fitted.stream
     whole = torch.from_numpy(fitted.completion).double()
     whole = fitted.row_map.scaling.standardise(whole)
     # Cells that are filled with means do not have low rank.
@@ -419,13 +436,13 @@ def _stream(fitted: Any, rank: int) -> RowStream:
     return RowStream.of(rows, cols, _sparse(fitted.index.cells))
 
 
-def _folded(head: Observed, outputs: dict[str, Any]) -> FoldIn:
+def _folded(head: Observed, result: Result) -> FoldIn:
     """Make the map of rows after a fit to chunks, from sums over the rows."""
     zero = head.values.new_zeros(head.shape[1])
-    if "V" not in outputs:  # interrupted before the first step
+    if not isinstance(result, ChunkedSVDResult):  # interrupted before the first step
         return FoldIn(zero, zero[:, None][:, :0], 0.0)
-    V, means = outputs["V"], outputs["means"].sum(1)
-    count, first, second = outputs["scores"]
+    V, means = result.V, result.means.sum(1)
+    count, first, second = result.scores
     mean = first / count
     energy, basis = torch.linalg.eigh(second / count - torch.outer(mean, mean))
     loadings = V @ basis * energy.clamp_min(0).sqrt()

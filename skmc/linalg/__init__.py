@@ -5,7 +5,12 @@ from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.elimination import Elimination, RowPairs, grams
 from skmc.linalg.fused import DECAY, adam_update, linear, softmax_derivative
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
-from skmc.linalg.graph import directions_of, nearest, squared_distances
+from skmc.linalg.graph import (
+    NeighborGraph,
+    directions_of,
+    nearest,
+    squared_distances,
+)
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
 from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts

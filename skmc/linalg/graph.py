@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -9,6 +13,24 @@ LEAF = 128  # smallest number of items of a leaf
 TREES = 4
 EXACT = 2048  # largest number of items of which all pairs are compared
 BLOCK = 2**22  # largest number of elements in memory
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborGraph:
+    """A graph in which each item has weighted edges to a few others."""
+
+    edges: Tensor  # (*batch, k, 1 + n_neighbors), each item and its neighbors
+    weights: Tensor  # (*batch, k, n_neighbors)
+
+    def laplacian(self) -> sp.csr_array:  # (k, k)
+        """Make ``diag(A 1) - A`` for ``A = S + S'``, with the weights in S."""
+        edges, weights = self.edges.cpu().numpy(), self.weights.cpu().numpy()
+        k, n_neighbors = weights.shape
+        own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
+        S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))
+        A = S + S.T
+        degrees = np.asarray(A.sum(1)).ravel()
+        return sp.csr_array(sp.diags(degrees)) - A
 
 
 def directions_of(n_items: int, n_neighbors: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from skmc.cells import Observed, SparseObserved
 from skmc.loop.solution import Solution, Status, tensorwise
+from skmc.solvers import Result
 
 # An iterate has diverged if its distance from the observed cells is this many times
 # that of zero.
@@ -25,18 +27,15 @@ class Answers:
 
     Parameters
     ----------
-    outputs : dict
-        Outputs of the solver at its start.
+    result : Result
+        Result of the solver at its start.
     data : Observed or SparseObserved
         Observed cells.
     """
 
-    def __init__(self, outputs: dict[str, Any], data: Observed | SparseObserved):
+    def __init__(self, result: Result, data: Observed | SparseObserved):
         batch, device = data.batch_shape, data.device
-        self.answer = self.best = {
-            name: value.clone() if isinstance(value, Tensor) else value
-            for name, value in outputs.items()
-        }
+        self.answer = self.best = _copied(result)
         self.best_objective = torch.full_like(data.n_observed, torch.inf)
         self.running = torch.ones(batch, dtype=torch.bool, device=device)
         self.pinned = torch.zeros_like(self.running)
@@ -57,7 +56,7 @@ class Answers:
 
     def update(
         self,
-        outputs: dict[str, Any],
+        result: Result,
         objective: Tensor,  # (*batch,)
         residual: Tensor,  # (*batch,)
         n_iter: int,
@@ -68,19 +67,19 @@ class Answers:
         self.residual = torch.where(running, residual, self.residual)
         self.n_iter = torch.where(running, n_iter, self.n_iter)
         better = running & ~diverged & (objective < self.best_objective)
-        self.best = _where(better, outputs, self.best)
+        self.best = _where(better, result, self.best)
         self.best_objective = torch.where(better, objective, self.best_objective)
-        self.answer = _where(running & ~diverged & ~self.pinned, outputs, self.answer)
+        self.answer = _where(running & ~diverged & ~self.pinned, result, self.answer)
         self.answer = _where(diverged & ~self.pinned, self.best, self.answer)
         self.end(diverged, Status.DIVERGED)
 
     def pin(
         self,
         members: Tensor,  # (*batch,)
-        outputs: dict[str, Any],
+        result: Result,
     ) -> None:
         """Fix the results of some members, whatever happens later."""
-        self.answer = _where(members, outputs, self.answer)
+        self.answer = _where(members, result, self.answer)
         self.pinned = self.pinned | members
 
     def mark_diverged(self, n_iter: int) -> None:
@@ -91,12 +90,12 @@ class Answers:
 
     def interrupt(
         self,
-        outputs: dict[str, Any],
+        result: Result,
         valid: Tensor,  # (*batch,)
     ) -> None:
-        """End all running members; valid ones have the current outputs."""
+        """End all running members; valid ones have the current result."""
         free = self.running & ~self.pinned
-        self.answer = _where(free & valid, outputs, self.answer)
+        self.answer = _where(free & valid, result, self.answer)
         self.answer = _where(free & ~valid, self.best, self.answer)
         self.end(self.running, Status.INTERRUPTED)
 
@@ -137,17 +136,14 @@ class Answers:
             parts = [*self.dropped, present]
             order = torch.cat([part["members"] for part in parts]).argsort()
             whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
-            answer = {
-                k: tensorwise(
-                    lambda *each: torch.cat(each)[order],
-                    *(part["answer"][k] for part in parts),
-                )
-                for k in answer
-            }
+            answer = tensorwise(
+                lambda *each: torch.cat(each)[order],
+                *(part["answer"] for part in parts),
+            )
         names = history[0][1] if history else {}
         rows = [_spread(*row, whole["status"]) for row in history]
         return Solution(
-            outputs=answer,
+            result=answer,
             status=[list(Status)[code] for code in whole["status"].flatten().tolist()],
             n_iter=whole["n_iter"],
             residual=whole["residual"],
@@ -155,8 +151,14 @@ class Answers:
         )
 
 
-def _take(outputs: dict[str, Any], members: Tensor) -> dict[str, Any]:
-    return {k: tensorwise(lambda v: v[members], v) for k, v in outputs.items()}
+def _copied(result: Result) -> Result:
+    tensors = {k: v.clone() for k, v in vars(result).items() if isinstance(v, Tensor)}
+    return replace(result, **tensors)
+
+
+def _take(result: Result, members: Tensor) -> Result:
+    taken: Result = tensorwise(lambda value: value[members], result)
+    return taken
 
 
 def _spread(
@@ -173,9 +175,11 @@ def _spread(
     return spread
 
 
-def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+def _where(members: Tensor, new: Result, old: Result) -> Result:
     """Return ``new`` for the chosen members and ``old`` for the others."""
     if members.ndim == 0:
         return new if members else old
-    chosen = partial(torch.where, members[..., None, None])
-    return {name: tensorwise(chosen, new[name], old[name]) for name in old}
+    chosen: Result = tensorwise(
+        partial(torch.where, members[..., None, None]), new, old
+    )
+    return chosen

@@ -13,7 +13,7 @@ from skmc.linalg import threads_for
 from skmc.loop.answers import Answers
 from skmc.loop.scope import STORE, Work, seconds_left
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
-from skmc.solvers import Solver, State
+from skmc.solvers import Result, Solver, State
 
 # Attributes that a checkpoint stores.
 
@@ -59,7 +59,7 @@ class Run:
         with threads_for(data.work, solver.workload):
             self.state = solver.init(data)
         self.iteration = 0
-        self.answers = Answers(solver.outputs(self.state), data)
+        self.answers = Answers(solver.result(self.state), data)
         self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
 
     def work(self) -> Work:
@@ -94,8 +94,8 @@ class Run:
                 raise
             self.answers.mark_diverged(self.iteration)
         except KeyboardInterrupt:
-            outputs = self.solver.outputs(self.state)
-            self.answers.interrupt(outputs, self._valid(outputs))
+            result = self.solver.result(self.state)
+            self.answers.interrupt(result, self._valid(result))
 
     def _steps(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None
@@ -123,10 +123,10 @@ class Run:
     def check(self, previous: State) -> Progress:
         """Evaluate residuals, stop rules and history of the current iterate."""
         answers, state, n_iter = self.answers, self.state, self.iteration
-        outputs = self.solver.outputs(state)
-        valid = self._valid(outputs)
+        result = self.solver.result(state)
+        valid = self._valid(result)
         residual = self.solver.residual(self.data, previous, state)
-        answers.update(outputs, state.objective, residual, n_iter, valid)
+        answers.update(result, state.objective, residual, n_iter, valid)
 
         record = {
             "n_iter": torch.tensor(n_iter),
@@ -137,7 +137,7 @@ class Run:
         progress = Progress(
             n_iter=n_iter,
             state=state,
-            outputs=outputs,
+            result=result,
             running=answers.running,
             record=record,
         )
@@ -145,15 +145,15 @@ class Run:
         for rule in self.stop:
             stopped = rule(progress)
             if progress.pinned is not None:
-                answers.pin(progress.pinned & progress.running, outputs)
+                answers.pin(progress.pinned & progress.running, result)
                 progress.pinned = None
             answers.end(answers.running & stopped, Status.STOPPED)
         self.history.append((answers.members, record))
         return progress
 
-    def _valid(self, outputs: dict[str, Any]) -> Tensor:
+    def _valid(self, result: Result) -> Tensor:
         """Find the members whose iterate is finite and not too far from the data."""
-        misfit = self.solver.misfit(self.data, self.state, outputs["X"])
+        misfit = self.solver.misfit(self.data, self.state, result.X)
         return torch.isfinite(self.state.objective) & (misfit <= self.answers.limit)
 
     def drop_finished(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed, SparseObserved
-from skmc.solvers import State
+from skmc.linalg import NeighborGraph
+from skmc.solvers import Result, State
 
 
 class Status(StrEnum):
@@ -41,8 +42,8 @@ class Progress:
         Number of steps done.
     state : State
         State after the last step.
-    outputs : dict
-        Outputs of the solver in this state.
+    result : Result
+        Result of the solver in this state.
     running : bool Tensor of shape (\\*batch,)
         Members that have not finished.
     record : dict
@@ -53,7 +54,7 @@ class Progress:
 
     n_iter: int
     state: State
-    outputs: dict[str, Any]
+    result: Result
     running: Tensor  # (*batch,) bool
     record: dict[str, Tensor]
     pinned: Tensor | None = None
@@ -78,8 +79,8 @@ class Solution:
 
     Parameters
     ----------
-    outputs : dict
-        Outputs of the solver, among them the completion "X".
+    result : Result
+        Result of the solver, with the completion.
     status : list of Status
         Status of each member, in row-major order of the batch axes.
     n_iter : Tensor of shape (\\*batch,)
@@ -94,7 +95,7 @@ class Solution:
     skmc.solve : Returns it.
     """
 
-    outputs: dict[str, Any]
+    result: Any  # a `Result`, of the solver's own class
     status: list[Status]
     n_iter: Tensor  # (*batch,)
     residual: Tensor  # (*batch,)
@@ -103,7 +104,7 @@ class Solution:
     @property
     def X(self) -> Any:
         """The completion."""
-        return self.outputs["X"]
+        return self.result.X
 
     @classmethod
     def before(cls, data: Observed | SparseObserved) -> Solution:
@@ -120,16 +121,24 @@ class Solution:
         """
         count = torch.zeros_like(data.n_observed)
         status = [Status.INTERRUPTED] * count.numel()
-        return cls({"X": data.zero()}, status, count, count + torch.inf, {})
+        return cls(Result(X=data.zero()), status, count, count + torch.inf, {})
 
 
 @torch.no_grad()
-def tensorwise(function: Callable[..., Any], *outputs: Any) -> Any:
-    """Apply a function to tensors, or to the parameters of models one by one."""
-    if not isinstance(outputs[0], nn.Module):
-        return function(*outputs)
-    model = copy.deepcopy(outputs[0])
-    parameters = zip(*(output.parameters() for output in outputs), strict=True)
+def tensorwise(function: Callable[..., Any], *results: Any) -> Any:
+    """Apply a function to the tensors of results, those of their models included."""
+    first = results[0]
+    if isinstance(first, Tensor):
+        return function(*results)
+    if isinstance(first, dict):
+        return {k: tensorwise(function, *(r[k] for r in results)) for k in first}
+    if isinstance(first, Result | NeighborGraph):
+        parts = tensorwise(function, *map(vars, results))
+        return replace(first, **parts)
+    if not isinstance(first, nn.Module):
+        return first
+    model = copy.deepcopy(first)
+    parameters = zip(*(result.parameters() for result in results), strict=True)
     for own, given in zip(model.parameters(), parameters, strict=True):
         own.data = function(*(parameter.detach() for parameter in given))
     return model

@@ -31,7 +31,7 @@ class HeldOut:
         self.memory = {"best": best, "since": torch.zeros_like(best)}
 
     def __call__(self, progress: Progress) -> Tensor:
-        misfit = self.truth.misfit(progress.outputs["X"])
+        misfit = self.truth.misfit(progress.result.X)
         error = (misfit / self.truth.n_observed).sqrt()
         better = error < self.memory["best"]
         since = torch.where(better, progress.n_iter, self.memory["since"])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from skmc.loop.solution import Progress
+from skmc.solvers import Result
 
 
 class FitTasks:
@@ -111,7 +112,7 @@ class CallbackHooks(FitTasks):
     X, y : container and target
         Arguments of ``fit``, which are passed on to the callbacks.
     fitted : callable
-        Function from a solver's outputs to the attributes that prediction needs.
+        Function from a solver's result to the attributes that prediction needs.
     """
 
     def __init__(
@@ -119,16 +120,16 @@ class CallbackHooks(FitTasks):
         estimator: Any,
         X: object,
         y: object,
-        fitted: Callable[[dict[str, Any]], dict[str, Any]],
+        fitted: Callable[[Any], dict[str, Any]],
     ):
         self.fitted = fitted
         n_checks = math.ceil(estimator.max_iter / estimator.check_every)
         super().__init__(estimator, X, y, n_checks)
 
     def __call__(self, progress: Progress) -> Tensor:
-        stop = self.done("iterations", lambda: self.fitted(progress.outputs))
+        stop = self.done("iterations", lambda: self.fitted(progress.result))
         return torch.full_like(progress.running, stop)
 
-    def end(self, outputs: dict[str, Any]) -> None:
+    def end(self, result: Result) -> None:
         """Announce the end of the fit."""
-        self.finish(lambda: self.fitted(outputs))
+        self.finish(lambda: self.fitted(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -129,10 +130,7 @@ def _member(solution: Solution, k: int) -> Solution:
     n_iter = int(solution.n_iter[k])
     n_checks = int((history["n_iter"] <= n_iter).sum()) if history else 0
     return Solution(
-        outputs={
-            name: tensorwise(lambda v: v[k], value)
-            for name, value in solution.outputs.items()
-        },
+        result=tensorwise(itemgetter(k), solution.result),
         status=[solution.status[k]],
         n_iter=solution.n_iter[k],
         residual=solution.residual[k],

@@ -9,10 +9,10 @@ from torch import nn
 
 from skmc.base import BaseCompleter
 from skmc.completers import MixedCompleter, SeriesCompleter, completer_classes
-from skmc.solvers import Solver, State
+from skmc.solvers import Result, Solver, State
 
 COMPLETERS = (BaseCompleter, MixedCompleter, SeriesCompleter)
-BASES = (*COMPLETERS, Solver, State, nn.Module)  # terms are modules
+BASES = (*COMPLETERS, Solver, State, Result, nn.Module)  # terms are modules
 REGISTERED: list[type] = []
 completer_classes()  # imported, so that files may name them
 
@@ -20,8 +20,8 @@ completer_classes()  # imported, so that files may name them
 def register(class_: type) -> type:
     """Allow files to hold instances of your own class.
 
-    Subclasses of skmc's completers, `Term`, `Solver`, `State` and `torch.nn.Module`
-    need no registration. Other classes among their attributes do.
+    Subclasses of skmc's completers, `Term`, `Solver`, `State`, `Result` and
+    `torch.nn.Module` need no registration. Other classes among their attributes do.
 
     Parameters
     ----------
@@ -101,6 +101,6 @@ def why_not_storable(class_: type) -> str:
     return (
         "only numbers, strings, containers, arrays, tensors, and instances of skmc's "
         "and scikit-learn's classes, of subclasses of BaseCompleter, Term, Solver, "
-        "State and torch.nn.Module, and of classes given to "
+        "State, Result and torch.nn.Module, and of classes given to "
         "skmc.persistence.register can be"
     )

@@ -37,7 +37,7 @@ from skmc.sensing.checks import check_plain, is_shape
 from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements
 from skmc.sensing.measured import Measured
 from skmc.sensing.measurements import Measurements
-from skmc.solvers import GradientFlow, Solver
+from skmc.solvers import GradientFlow, Result, Solver
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]
@@ -260,8 +260,8 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         seed = seed_of(getattr(self, "random_state", 0))
         rng = Randomness.of([seed], dtype=y.dtype)
 
-        def fitted(outputs: dict) -> dict:
-            return {"matrix_": (outputs["X"] * (unit / size)).cpu().numpy()}
+        def fitted(result: Result) -> dict:
+            return {"matrix_": (result.X * (unit / size)).cpu().numpy()}
 
         hooks = CallbackHooks(self, operator, y.cpu().numpy(), fitted)
         hooks.begin()
@@ -277,7 +277,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
                 )
         else:  # the least-norm solution is zero
             solution = _zero(data)
-        hooks.end(solution.outputs)
+        hooks.end(solution.result)
         return solution.X * (unit / size), solution
 
     def _report(self, solution: Solution) -> None:
@@ -303,7 +303,7 @@ def _zero(data: Measured) -> Solution:
     none = torch.zeros_like(data.n_observed)
     history = {"n_iter": none, "objective": data.energy / 2, "residual": none}
     return Solution(
-        outputs={"X": data.zero()},
+        result=Result(X=data.zero()),
         status=[Status.CONVERGED],
         n_iter=none,
         residual=none,

@@ -2,20 +2,33 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alternating import HardRank
-from skmc.solvers.descent import Descent
+from skmc.solvers.descent import Descent, DescentResult
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.narrowing import modules_in
 from skmc.solvers.norms import norm, parameter_norm, ratio, relative_norm
-from skmc.solvers.parametric import LARGEST_STEP, Adam, ParametricSolver, RelativeAdam
-from skmc.solvers.row_descent import CodeDescent, RowDescent
+from skmc.solvers.parametric import (
+    LARGEST_STEP,
+    Adam,
+    ParametricResult,
+    ParametricSolver,
+    RelativeAdam,
+)
+from skmc.solvers.row_descent import CodeDescent, CodeResult, NetworkResult, RowDescent
 from skmc.solvers.row_systems import solved
-from skmc.solvers.solver import DecomposingSolver, Solver, State
+from skmc.solvers.solver import (
+    DecomposingSolver,
+    Result,
+    RowModelResult,
+    Solver,
+    State,
+)
 
 __all__ = [
     "CosineSchedule",
     "Descent",
     "ParametricSolver",
+    "Result",
     "Solver",
     "State",
 ]

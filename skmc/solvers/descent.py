@@ -11,10 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.linalg import CosineSchedule
+from skmc.linalg import CosineSchedule, NeighborGraph
 from skmc.models import FactorProduct
 from skmc.solvers.norms import relative_slope
-from skmc.solvers.parametric import Adam, ParametricSolver, RelativeAdam
+from skmc.solvers.parametric import (
+    Adam,
+    ParametricResult,
+    ParametricSolver,
+    RelativeAdam,
+)
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 
@@ -87,6 +92,13 @@ class DescentState(State):
         for p, grad in zip(self.parameters, grads, strict=True):
             p.grad = grad
         vars(self)["live"] = _evaluated(self.model)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DescentResult(ParametricResult):
+    """A completion, and the Laplacians of the terms, by the names of their items."""
+
+    laplacians: dict[str, Tensor | NeighborGraph]
 
 
 @dataclass(eq=False)
@@ -247,9 +259,12 @@ class Descent(ParametricSolver[Observed, DescentState]):
     def select(self, state: DescentState, members: Tensor) -> DescentState:
         return self.resume(None, super().select(state, members))
 
-    def outputs(self, state: DescentState) -> dict[str, Any]:
-        learned = self.learned(state.parameters)
-        return {"X": state.X, **learned, **state.terms.outputs()}
+    def result(self, state: DescentState) -> DescentResult:
+        return DescentResult(
+            X=state.X,
+            parameters=self.remembered(state.parameters),
+            laplacians=state.terms.laplacians(),
+        )
 
 
 def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]:

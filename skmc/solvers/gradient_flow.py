@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.solvers.norms import parameter_norm, ratio, relative_slope
-from skmc.solvers.parametric import ParametricSolver
+from skmc.solvers.parametric import ParametricResult, ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 
@@ -105,8 +104,9 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         grads = torch.autograd.grad(live, list(model.parameters()), grad)
         return X, objective, list(grads)
 
-    def outputs(self, state: FlowState) -> dict[str, Any]:
-        return {"X": state.X, **self.learned([*state.model.parameters(), state.lr])}
+    def result(self, state: FlowState) -> ParametricResult:
+        parameters = self.remembered([*state.model.parameters(), state.lr])
+        return ParametricResult(X=state.X, parameters=parameters)
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
         for p, grad in zip(state.model.parameters(), state.grads, strict=True):

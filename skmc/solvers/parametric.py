@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.linalg import DECAY, adam_update
-from skmc.solvers.solver import D, S, Solver
+from skmc.solvers.solver import D, Result, S, Solver
 
 LARGEST_STEP = 0.2  # of `RelativeAdam`, in root mean squares of the tensor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ParametricResult(Result):
+    """A completion, and the parameters of its model if a solver is to `remember`."""
+
+    parameters: list[Tensor] | None
 
 
 class ParametricSolver(Solver[D, S]):
@@ -23,7 +29,7 @@ class ParametricSolver(Solver[D, S]):
     start : sequence of Tensor, optional
         Initial parameters.
     remember : bool
-        Whether the outputs include "parameters", for the next `start`.
+        Whether the result has the parameters, for the next `start`.
 
     See Also
     --------
@@ -54,8 +60,8 @@ class ParametricSolver(Solver[D, S]):
         for parameter, start in zip(parameters, self.start, strict=True):
             parameter.detach().copy_(start)
 
-    def learned(self, parameters: Iterable[Tensor]) -> dict[str, Any]:
-        """Extra outputs of a solver for a warm start.
+    def remembered(self, parameters: Iterable[Tensor]) -> list[Tensor] | None:
+        """Copies of the parameters for a warm start, if they are wanted.
 
         Parameters
         ----------
@@ -64,11 +70,11 @@ class ParametricSolver(Solver[D, S]):
 
         Returns
         -------
-        dict
+        list of Tensor or None
         """
         if not self.remember:
-            return {}
-        return {"parameters": [p.detach().clone() for p in parameters]}
+            return None
+        return [p.detach().clone() for p in parameters]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.solvers.norms import parameter_norm, relative_slope
 from skmc.solvers.parametric import Adam
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import Result, Solver, State
 from skmc.terms import Term, inner
 
 
@@ -42,6 +42,20 @@ class RowState(State):
     weights: Adam
     batches: list[Batch]
     iteration: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NetworkResult(Result):
+    """A completion and the network that made it."""
+
+    network: Any
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CodeResult(NetworkResult):
+    """The same with the codes of the rows."""
+
+    codes: Tensor
 
 
 @dataclass(frozen=True)
@@ -209,20 +223,18 @@ class RowDescent(Solver[Observed, RowState]):
             parameter.grad = None
         return residual
 
-    def outputs(self, state: RowState) -> dict[str, Any]:
-        return {
-            "X": _assembled(state, state.network),
-            "network": copy.deepcopy(state.network),
-        }
+    def result(self, state: RowState) -> NetworkResult:
+        X = _assembled(state, state.network)
+        return NetworkResult(X=X, network=copy.deepcopy(state.network))
 
 
 class CodeDescent(RowDescent):
     """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
-    def outputs(self, state: RowState) -> dict[str, Any]:
-        outputs = super().outputs(state)
-        encoder = outputs["network"].encoder
-        return {**outputs, "codes": _assembled(state, lambda rows: rows @ encoder)}
+    def result(self, state: RowState) -> CodeResult:
+        found = super().result(state)
+        codes = _assembled(state, lambda rows: rows @ found.network.encoder)
+        return CodeResult(X=found.X, network=found.network, codes=codes)
 
 
 def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:

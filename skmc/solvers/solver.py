@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
 from skmc.cells import Data
-from skmc.linalg import Randomness, Workload
+from skmc.linalg import Randomness, RowModel, Workload
 from skmc.solvers.narrowing import Narrowing, modules_in
 
 
@@ -31,6 +32,30 @@ class State:
     """
 
     objective: Tensor  # (*batch,), the objective at X
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """What a solver has found. Solvers add in a subclass what their completers keep.
+
+    Parameters
+    ----------
+    X : Tensor of shape (\\*batch, n_rows, n_cols), or LowRank
+        The completion.
+
+    See Also
+    --------
+    Solver : Makes it from a `State`.
+    """
+
+    X: Any
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowModelResult(Result):
+    """Models that predict a row from its cells; their predictions are averaged."""
+
+    models: Sequence[RowModel]
 
 
 D = TypeVar("D", bound=Data)
@@ -108,7 +133,7 @@ class Solver(ABC, Generic[D, S]):
         state : State
             Current state.
         X : Tensor or LowRank
-            Completion from `outputs`.
+            Completion of the `result`.
 
         Returns
         -------
@@ -184,8 +209,8 @@ class Solver(ABC, Generic[D, S]):
                 setattr(self, name, narrowing(value))
         return narrowing(state)
 
-    def outputs(self, state: S) -> dict[str, Any]:
-        """Outputs for the solution; tensors have the batch axes first.
+    def result(self, state: S) -> Result:
+        """What the solution keeps of an iterate; tensors have the batch axes first.
 
         Parameters
         ----------
@@ -194,10 +219,10 @@ class Solver(ABC, Generic[D, S]):
 
         Returns
         -------
-        dict
+        Result
         """
-        found: Any = state
-        return {"X": found.X}
+        iterate: Any = state
+        return Result(X=iterate.X)
 
 
 class DecomposingSolver(Solver[D, S]):

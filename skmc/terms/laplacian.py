@@ -8,7 +8,13 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness, compressed_rows, matmul, softmax_derivative
+from skmc.linalg import (
+    NeighborGraph,
+    Randomness,
+    compressed_rows,
+    matmul,
+    softmax_derivative,
+)
 from skmc.terms.term import Term, inner, per_member, random_weight
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
 
@@ -89,7 +95,7 @@ class DirichletEnergy(Term):
         moved = torch.linalg.solve(system, items) - items
         return V + self.transform.adjoint(moved, *V.shape[-2:])
 
-    def outputs(self) -> dict[str, Tensor]:
+    def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
         return {self.transform.name: self.L}
 
     @classmethod
@@ -345,7 +351,7 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
         self.add_grad(dW.mul_(weight))
 
     @torch.no_grad()
-    def outputs(self) -> dict[str, Tensor]:
+    def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
         return {self.transform.name: self.laplacian()}
 
     @classmethod

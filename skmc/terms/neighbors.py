@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness, compressed_rows, nearest
+from skmc.linalg import NeighborGraph, Randomness, compressed_rows, nearest
 from skmc.terms.laplacian import EVERY_LEARNED, LearnedEnergy
 from skmc.terms.term import Term, inner, random_weight
 from skmc.terms.transforms import Rows, Transform
@@ -175,10 +175,10 @@ class NeighborDirichletEnergy(LearnedEnergy):
         self._pattern, self._cells = (), None
 
     @torch.no_grad()
-    def outputs(self) -> dict[str, Tensor]:
-        name, scale = self.transform.name, 0.5 if self.by_row else 1.0
+    def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
+        scale = 0.5 if self.by_row else 1.0
         S = self.similarity()[..., 1:]
-        return {name: scale * S, f"{name} edges": self.edges}
+        return {self.transform.name: NeighborGraph(self.edges, scale * S)}
 
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
+from skmc.linalg import NeighborGraph, Randomness
 from skmc.terms.norms import L1Norm
 from skmc.terms.term import Term, inner, per_member
 
@@ -167,10 +167,10 @@ class Sum(Term):
         for term in self:
             term.select(members)
 
-    def outputs(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
+    def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
+        found: dict[str, Tensor | NeighborGraph] = {}
         for term in self:
-            found |= term.outputs()
+            found |= term.laplacians()
         return found
 
     @classmethod

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness
+from skmc.linalg import NeighborGraph, Randomness
 
 
 def per_member(
@@ -183,12 +183,12 @@ class Term(nn.Module):
             if tensor is not None and tensor.ndim > ndim:
                 setattr(self, name, narrow(tensor, members))
 
-    def outputs(self) -> dict[str, Tensor]:
-        """Learned values that a fitted estimator keeps, by name.
+    def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
+        """Laplacians of items that a fitted estimator keeps, by the items' name.
 
         Returns
         -------
-        dict
+        dict of str to Tensor or NeighborGraph
         """
         return {}
 

@@ -155,7 +155,7 @@ def test_counts_with_graphs_descend(per_cell):
     assert (objective.diff() <= 1e-9 * objective[0]).all()
     assert solver.residual(data, states[-2], states[-1]) < 1e-5
     # New rows have the same answer as those of the fit.
-    model = solver.outputs(states[-1])["rows"][0]
+    model = solver.result(states[-1]).models[0]
     torch.testing.assert_close(
         solved(data, model), states[-1].rows[:, :rank], atol=1e-5, rtol=0
     )

@@ -266,7 +266,7 @@ def test_the_order_of_rows_in_batches_is_undone(points):
         free=True,
     )
     solution = solve(solver, data, max_iter=1)
-    shown = solution.outputs["network"](data.values)
+    shown = solution.result.network(data.values)
     torch.testing.assert_close(
         shown[data.mask.all(1)], solution.X[data.mask.all(1)], rtol=1e-6, atol=1e-8
     )

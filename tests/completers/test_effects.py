@@ -95,7 +95,7 @@ def test_the_largest_weight_leaves_only_effects(sides, panel):
     for share in (1.0, 0.99):
         solver = SoftImpute(share * largest, sides=sides)
         found = solve(solver, data, max_iter=500, tol=1e-10, check_every=5)
-        ranks.append(found.outputs["spectrum"].rank)
+        ranks.append(found.result.spectrum.rank)
     assert ranks == [0, 1]
 
 

@@ -136,7 +136,7 @@ def test_em_never_raises_the_objective(name, data):
 def test_em_ends_where_the_gradient_is_zero(name, data):
     """Autograd through the objective as the docstrings state it."""
     solver = SOLVERS[name]
-    model = solve(solver, data, max_iter=5000, tol=1e-9).outputs["model"]
+    model = solve(solver, data, max_iter=5000, tol=1e-9).result.model
     names = ["mean", "covariance"] if "full" in name else ["mean", "loadings", "noise"]
     parts = [getattr(model, name).clone().requires_grad_() for name in names]
     if "full" in name:
@@ -158,7 +158,7 @@ def test_em_ends_where_the_gradient_is_zero(name, data):
 def test_complete_data_give_the_closed_form(rows):
     X, *_ = rows
     whole = Observed(torch.from_numpy(X), torch.ones(X.shape, dtype=torch.bool))
-    model = solve(EM(5.0), whole, max_iter=2).outputs["model"]
+    model = solve(EM(5.0), whole, max_iter=2).result.model
     centred = X - X.mean(0)
     np.testing.assert_allclose(model.mean, X.mean(0))
     np.testing.assert_allclose(

@@ -82,7 +82,7 @@ def test_methods_for_the_least_nuclear_norm_agree(noisy):
     for share in 0.5 ** np.arange(1, 15):
         path = SoftImpute(share * lambda_max(sparse), start=start)
         found = solve(path, sparse, max_iter=2000, tol=1e-6, check_every=5)
-        start = found.outputs["spectrum"]
+        start = found.result.spectrum
     assert float((found.X.dense() - exact).norm() / exact.norm()) < 5e-3
 
 
@@ -94,7 +94,7 @@ def test_soft_impute_is_optimal(share, noisy):
     solution = solve(
         SoftImpute(weight), sparse, max_iter=5000, tol=1e-9, check_every=10
     )
-    spectrum = solution.outputs["spectrum"]
+    spectrum = solution.result.spectrum
     R = -sparse.matrix(sparse.residual(solution.X)).to_dense()
     U, V = spectrum.U, spectrum.V
     torch.testing.assert_close(R @ V, weight * U, atol=1e-3 * weight, rtol=0)

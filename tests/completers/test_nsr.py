@@ -271,10 +271,10 @@ def test_the_residual_requires_more_than_equal_slack_variables(data):
 
 def test_outputs_are_the_forward_pass_of_the_network(data):
     ours = solver()
-    outputs = ours.outputs(states(ours, data, 3)[-1])
-    torch.testing.assert_close(outputs["X"], outputs["network"](data.values).detach())
-    rows = ForwardPass(outputs["network"])(data.values, data.mask)
-    torch.testing.assert_close(rows, outputs["X"])
+    result = ours.result(states(ours, data, 3)[-1])
+    torch.testing.assert_close(result.X, result.network(data.values).detach())
+    rows = ForwardPass(result.network)(data.values, data.mask)
+    torch.testing.assert_close(rows, result.X)
 
 
 def test_no_decomposition_where_nothing_exceeds_the_threshold(monkeypatch):

@@ -20,6 +20,7 @@ from skmc.linalg import Randomness, relu_layer
 from skmc.loop import Solution, Status
 from skmc.metrics import relative_error
 from skmc.models import PatchCNN, Patches, filling_order
+from skmc.solvers import Result
 
 SHAPES = [(9, 8), (4, 3), (1, 6), (6, 1), (1, 1), (2, 2)]
 
@@ -161,7 +162,7 @@ def test_a_step_of_training_descends_and_draws_no_global_numbers():
     again = solver.init(data)
     for _ in range(100):
         again = solver.step(data, again)
-    X, again_X = (solver.outputs(s)["X"] for s in (state, again))
+    X, again_X = (solver.result(s).X for s in (state, again))
     assert torch.equal(again_X, X)
 
 
@@ -314,7 +315,7 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
     def solve(solver, data, **kwargs):
         tried.append(solver.side)
         X = torch.full_like(data.values, 10.0 + abs(solver.side - 9))
-        return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
+        return Solution(Result(X=X), [Status.MAX_ITER], data.n_observed, X, {})
 
     monkeypatch.setattr(trials, "solve_part", solve)
     for seed in range(6):
@@ -335,7 +336,7 @@ def test_of_sides_with_equal_errors_the_smallest_is_used(monkeypatch):
     def solve(solver, data, **kwargs):
         tried.append(solver.side)
         X = torch.full_like(data.values, 10.0)
-        return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
+        return Solution(Result(X=X), [Status.MAX_ITER], data.n_observed, X, {})
 
     monkeypatch.setattr(trials, "solve_part", solve)
     for seed in range(4):

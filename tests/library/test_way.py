@@ -19,6 +19,7 @@ from skmc import (
     MeanCompleter,
     MixedCompleter,
     SeriesCompleter,
+    SVDCompleter,
     SVTCompleter,
 )
 from skmc.cells import containers
@@ -222,3 +223,20 @@ def test_cells_are_read_once(completer, most, monkeypatch):
     monkeypatch.setattr(skmc.base.BaseCompleter, "_run_fit", counting)
     completer.fit_transform(holed()[:, :3])
     assert len(reads) <= (most or len(fits))
+
+
+class Logarithms(SVDCompleter):
+    """A subclass whose fit does more than the one that it inherits."""
+
+    def fit(self, X, y=None):
+        return super().fit(np.log(X), y)
+
+    def transform(self, X):
+        return np.exp(super().transform(np.log(X)))
+
+
+def test_a_fit_that_does_more_is_called_by_fit_transform():
+    X = np.exp(holed()[:, :4])
+    found = make(Logarithms, rank=1).fit_transform(X)
+    expected = np.exp(make(SVDCompleter, rank=1).fit_transform(np.log(X)))
+    np.testing.assert_allclose(found, expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pytest
 import torch
@@ -14,10 +15,18 @@ from skmc.completers.ncarl import NCARL
 from skmc.completers.svt import SingularValueThresholding
 from skmc.completers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 from skmc.linalg import Randomness
-from skmc.loop import Run, solve
+from skmc.loop import Run, solve, tensorwise
 from skmc.models import FactorProduct
 from skmc.sensing.nuclear import ProximalGradient
-from skmc.solvers import Descent, GradientFlow, HardRank, Momentum, Solver, State
+from skmc.solvers import (
+    Descent,
+    GradientFlow,
+    HardRank,
+    Momentum,
+    Result,
+    Solver,
+    State,
+)
 from skmc.terms import L1Norm, NuclearNorm, SquaredError, SquaredNorm
 
 WEIGHTS = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
@@ -51,6 +60,11 @@ class OwnState(State):
     memory: Memory
     optimizer: torch.optim.Optimizer
     iteration: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OwnResult(Result):
+    memory: torch.Tensor
 
 
 class Own(Solver):
@@ -101,8 +115,8 @@ class Own(Solver):
     def residual(self, data, previous, current):
         return (current.X - previous.X).square().sum((-2, -1))
 
-    def outputs(self, state):
-        return {"X": state.X, "memory": state.memory.moves[0]}
+    def result(self, state):
+        return OwnResult(X=state.X, memory=state.memory.moves[0])
 
 
 SOLVERS = {
@@ -164,10 +178,10 @@ def test_members_that_are_removed_do_not_change_the_others(name):
     for k, n_iter in enumerate([4, 24, 14]):
         one = Observed(data.values[k], data.mask[k])
         alone = solve(SOLVERS[name](one, k), one, max_iter=n_iter, check_every=2)
-        for key, value in alone.outputs.items():
-            torch.testing.assert_close(
-                together.outputs[key][k], value, rtol=1e-8, atol=1e-8
-            )
+        member = tensorwise(itemgetter(k), together.result)
+        pairs = zip(vars(member).values(), vars(alone.result).values(), strict=True)
+        for value, expected in pairs:
+            torch.testing.assert_close(value, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_shared_parameters_stay_shared():

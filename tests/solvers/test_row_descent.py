@@ -57,8 +57,8 @@ def test_outputs_are_the_forward_pass(data, batch_size):
     ours = solver(batch_size=batch_size)
     with torch.no_grad():
         state = ours.step(data, ours.init(data))
-        outputs = ours.outputs(state)
-        torch.testing.assert_close(outputs["X"], outputs["network"](data.values))
+        result = ours.result(state)
+        torch.testing.assert_close(result.X, result.network(data.values))
         before = [p.clone() for p in state.network.parameters()]
         assert ours.residual(data, None, state) > 0
     # Looking at the residual moves nothing.

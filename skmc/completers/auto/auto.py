@@ -25,6 +25,7 @@ from skmc.base import (
     bounds_of,
     by_weight,
     known_of_rows,
+    read_rows,
     validated,
     warn_of_units,
     warn_user,
@@ -334,7 +335,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             As for `FactorizationCompleter.fit`. ``sample_weight`` has another shape, or
             a weight is negative or NaN.
         """
-        return self._run_fit(
+        self._run_fit(
             X,
             y,
             row_features=row_features,
@@ -343,6 +344,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             col_graph=col_graph,
             sample_weight=sample_weight,
         )
+        return self
 
     def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         start = time.perf_counter()
@@ -476,7 +478,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             could be held out.
         """
         check_is_fitted(self)
-        return self._fitted.deviations(self._read(X, reset=False))
+        return self._fitted.deviations(read_rows(self, X))
 
     def predict_interval(
         self, X: Container, level: float = 0.9
@@ -504,7 +506,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
         center = self._model_values(cells)
         low, high = center - half, center + half

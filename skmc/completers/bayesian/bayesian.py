@@ -24,6 +24,7 @@ from skmc.base import (
     common_parts,
     joined_cols,
     joined_rows,
+    read_rows,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
@@ -34,7 +35,7 @@ from skmc.completers._recommend import Recommends
 from skmc.completers.bayesian.gibbs import Gibbs
 from skmc.linalg import Randomness, linear, threads_for_rows
 from skmc.parameters import Count, Params, Positive, Seed
-from skmc.solvers import Solver, solved
+from skmc.solvers import Result, Solver, solved
 
 RANK = 30
 
@@ -234,8 +235,8 @@ class BayesianFactorizationCompleter(
             params.heteroscedastic,
         )
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        parts, data = common_parts(given, outputs), given.data.to("cpu")
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        parts, data = common_parts(given, result), given.data.to("cpu")
         if given.read is not None:
             parts |= {"values": data.values, "weights": data.weights}
         return {"_fitted": FittedDraws(**parts)}
@@ -273,7 +274,7 @@ class BayesianFactorizationCompleter(
             ``keep_observed=False``. Columns without an observed cell in `fit` have NaN.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells):
             std = self._fitted.std(cells)
         if self.keep_observed:

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from skmc.cells import Side, SparseObserved, SparseValues
 from skmc.linalg import OVER, LowRank, Randomness, RowModel, conjugate_gradients
-from skmc.solvers import Solver, State
+from skmc.solvers import RowModelResult, Solver, State
 
 # For data of variance 1: the initial precision of the noise, and the initial standard
 # deviation of factors, times the root of the rank. With .3 for the latter, the error
@@ -263,9 +263,9 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     def misfit(self, data: SparseObserved, state: GibbsState, X: LowRank) -> Tensor:
         return 2 * state.objective
 
-    def outputs(self, state: GibbsState) -> dict[str, Any]:
+    def result(self, state: GibbsState) -> RowModelResult:
         kept = state.kept or [self._model(state.rows, state.cols, state.noise)]
-        return {"X": state.X, "rows": kept}
+        return RowModelResult(X=state.X, models=kept)
 
 
 def _drawn(

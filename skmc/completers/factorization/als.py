@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from skmc.cells import Side, SparseObserved, SparseValues, prior_mean
 from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
-from skmc.solvers import Solver, State
+from skmc.solvers import RowModelResult, Solver, State
 from skmc.solvers.row_systems import (
     Systems,
     gradient,
@@ -309,11 +309,11 @@ class ALS(Solver):
     def misfit(self, data: SparseObserved, state: ALSState, X: LowRank) -> Tensor:
         return state.misfit
 
-    def outputs(self, state: ALSState) -> dict[str, Any]:
+    def result(self, state: ALSState) -> RowModelResult:
         model = self.objective.model(state.cols, 0)
         rank = model.F.shape[1]
         sides = tuple(B[:, :rank] for B in state.links[0])
-        return {"X": state.X, "rows": [replace(model, sides=sides)]}
+        return RowModelResult(X=state.X, models=[replace(model, sides=sides)])
 
 
 def _precision(data: SparseObserved, residual: Tensor) -> torch.dtype:

@@ -47,7 +47,7 @@ from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
 from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Solver
+from skmc.solvers import Result, Solver
 
 FIRST_RANK, LARGEST_RANK = 16, 64
 WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
@@ -503,8 +503,8 @@ class FactorizationCompleter(
             start_cols=cols,
         )
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = FittedFactors.of(given, outputs)
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        fitted = FittedFactors.of(given, result)
         if self.alpha is not None:
             fitted.alpha = self.alpha
             counts = given.data.to("cpu").weights / self.alpha
@@ -651,7 +651,7 @@ def _error(solution: Solution, train: Any, held_out: Any) -> float:
     """
     if any(train.sides) or not isinstance(train, SparseObserved):
         return float(held_out.misfit(solution.X))
-    model = solution.outputs["rows"][0]
+    model = solution.result.models[0]
     at = held_out.rows, held_out.cols
     variance = 1 + model.variance_at(train.starts, train.cols, at, train.weights)
     squares = held_out.weighted(held_out.residual(solution.X).square()).double()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
 
 import torch
 
@@ -21,6 +20,7 @@ from skmc.completers.logdet import (
     units_of,
 )
 from skmc.linalg import LowRank
+from skmc.solvers import RowModelResult
 
 # Most cells times components, over all steps: a few seconds, or the time of the trials.
 SMALL, PER_CELL = 20_000_000, 100
@@ -78,8 +78,8 @@ class Recovered(VariableProjection):
         plain = replace(data, values=_undone(data, self.scaling))
         return super().init(plain.scaled(self.own))
 
-    def outputs(self, state: ProjectedState) -> dict[str, Any]:
-        found = super().outputs(state)["X"]
+    def result(self, state: ProjectedState) -> RowModelResult:
+        found = super().result(state).X
         scale = self.scaling.scale.mT.to(found.left)
         factor, offset = (
             torch.where(scale > 0, x.mT.to(scale) / scale, 0.0)
@@ -92,7 +92,7 @@ class Recovered(VariableProjection):
         model = objective.model(cols, 0)
         if self.row_biases:  # they are zero, and rows with few cells must not need them
             model.precision[-1, -1] = 1.0
-        return {"X": LowRank.with_biases(rows, cols), "rows": [model]}
+        return RowModelResult(X=LowRank.with_biases(rows, cols), models=[model])
 
 
 def _undone(data: SparseObserved, scaling: Scaling) -> torch.Tensor:

@@ -43,6 +43,7 @@ from skmc.completers.gaussian.em import (
     FactorEM,
     FactorEMState,
     FactorSums,
+    GaussianResult,
     row_weights,
 )
 from skmc.exceptions import LimitsWarning
@@ -461,6 +462,13 @@ class CensoredEMState(EMState):
     share: Tensor
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CensoredResult(GaussianResult):
+    """The same with the share of cells within their limits that are missing."""
+
+    share: Tensor  # (n_cols,)
+
+
 class CensoredEM(EM):
     r"""`EM` where missing cells may lie beyond limits.
 
@@ -520,8 +528,8 @@ class CensoredEM(EM):
             share=censoring.shares(found.within, times, weights),
         )
 
-    def outputs(self, state: Any) -> dict[str, Any]:
-        return {**super().outputs(state), "share": state.share}
+    def result(self, state: Any) -> CensoredResult:
+        return CensoredResult(X=state.X, model=state.model, share=state.share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -592,5 +600,5 @@ class CensoredFactorEM(FactorEM):
             share=censoring.shares(found.within, observed, weights),
         )
 
-    def outputs(self, state: Any) -> dict[str, Any]:
-        return {**super().outputs(state), "share": state.share}
+    def result(self, state: Any) -> CensoredResult:
+        return CensoredResult(X=state.X, model=state.model, share=state.share)

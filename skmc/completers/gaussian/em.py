@@ -20,7 +20,7 @@ from skmc.completers.gaussian.distributions import (
     Scores,
 )
 from skmc.linalg import LowRank, Parts
-from skmc.solvers import Solver, State, norm, relative_norm
+from skmc.solvers import Result, Solver, State, norm, relative_norm
 
 LEAST_NOISE = 0.05  # smallest initial noise of a column
 
@@ -47,6 +47,13 @@ class EMState(State):
     model: Gaussian
     expected: Expected
     patterns: Patterns
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianResult(Result):
+    """A completion and the distribution of its rows."""
+
+    model: Any
 
 
 class EM(Solver[Observed, EMState]):
@@ -135,8 +142,8 @@ class EM(Solver[Observed, EMState]):
         moved = torch.hypot((a.mean - b.mean).norm(), norm(a.covariance - b.covariance))
         return moved / norm(b.covariance)
 
-    def outputs(self, state: EMState) -> dict[str, Any]:
-        return {"X": state.X, "model": state.model}
+    def result(self, state: EMState) -> GaussianResult:
+        return GaussianResult(X=state.X, model=state.model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,8 +366,8 @@ class FactorEM(Solver[Observed, FactorEMState]):
         """Relative change of the completion in the last step."""
         return relative_norm(current.X - previous.X, current.X)
 
-    def outputs(self, state: FactorEMState) -> dict[str, Any]:
-        return {"X": state.X, "model": state.model}
+    def result(self, state: FactorEMState) -> GaussianResult:
+        return GaussianResult(X=state.X, model=state.model)
 
 
 def row_weights(data: Observed) -> Tensor:  # (n_rows,)

@@ -35,6 +35,7 @@ from skmc.base import (
     TakesRowWeights,
     Trials,
     by_size,
+    read_rows,
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
@@ -43,12 +44,13 @@ from skmc.completers.gaussian.censoring import (
     CensoredCells,
     CensoredEM,
     CensoredFactorEM,
+    CensoredResult,
     Censoring,
     detection_limits,
     warn_of_limits,
 )
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
-from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM
+from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM, GaussianResult
 from skmc.completers.gaussian.explanation import terms
 from skmc.linalg import (
     Randomness,
@@ -60,7 +62,7 @@ from skmc.linalg import (
 )
 from skmc.loop import solve
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Solver
+from skmc.solvers import Result, Solver
 
 MOST_COLUMNS = 300  # largest number of columns for a full covariance
 RANK = 20  # rank of the factors for more columns
@@ -430,7 +432,7 @@ class GaussianCompleter(
                 error = trials.error(trial)
                 worse = worse + 1 if error >= lowest else 0
                 if error < lowest:
-                    best, lowest = (rank, trial.outputs["model"]), error
+                    best, lowest = (rank, trial.result.model), error
         return best
 
     def _follow_path(
@@ -448,7 +450,7 @@ class GaussianCompleter(
             for ridge in ridges:
                 solver = _em(trials.cells[0], ridge, rank, model)
                 trial = trials.run(solver, max_iter=TRIAL_STEPS)
-                model = trial.outputs["model"]
+                model = trial.result.model
                 error = _surprise(model, *trials.cells)
                 if error >= lowest:
                     break
@@ -461,14 +463,16 @@ class GaussianCompleter(
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
         return _em(data, params.lambda_ridge, params.rank, params.start)
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         n_cols = given.data.shape[1]
-        standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
-        model = outputs.get("model", standard).to("cpu")
+        if isinstance(result, GaussianResult):
+            model = result.model.to("cpu")
+        else:  # interrupted before the first iterate
+            model = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         cells = None if given.read is None else given.matrix.copy()
         censoring = self._censoring(given)
-        if censoring is not None and "share" in outputs:
-            censoring = replace(censoring, share=outputs["share"].cpu())
+        if censoring is not None and isinstance(result, CensoredResult):
+            censoring = replace(censoring, share=result.share.cpu())
         fitted = Conditional(
             given.statistics,
             model,
@@ -508,7 +512,7 @@ class GaussianCompleter(
                     max_iter=STEPS_MORE,
                     check_every=STEPS_MORE,
                 )
-                found = self._attributes(given, solution.outputs)
+                found = self._attributes(given, solution.result)
         return found.pop("_fitted"), found
 
     def _adds_up(self, more: MoreCells, given: Given) -> bool:
@@ -536,7 +540,7 @@ class GaussianCompleter(
             ``X`` are included; empty ones have NaN.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         with threads_for_rows(cells):
             std = self._fitted.std(cells)
         if self.keep_observed:

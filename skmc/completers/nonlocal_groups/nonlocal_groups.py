@@ -16,16 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.functional import avg_pool2d
 
 from skmc import patterns
-from skmc.base import Choice, CompleterTags, Completion, IterativeCompleter, Trials
+from skmc.base import (
+    Choice,
+    CompleterTags,
+    Completion,
+    IterativeCompleter,
+    Trials,
+    read_rows,
+)
 from skmc.cells import Container, Given, Observed, pixels
 from skmc.compatibility import Interval
 from skmc.completers.biharmonic import inpainted
-from skmc.completers.nonlocal_groups.rounds import NonlocalLowRank
+from skmc.completers.nonlocal_groups.rounds import NonlocalLowRank, NonlocalResult
 from skmc.completers.nonlocal_groups.spectra import SpectralLowRank
 from skmc.linalg import Randomness
 from skmc.loop import Solution, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
-from skmc.solvers import Solver
+from skmc.solvers import Result, Solver
 
 SIDES = (6, 5, 8)  # patch sizes in the order of the trials
 TRIAL_SHARE = 0.5  # share of max_iter for a trial
@@ -392,23 +399,24 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _finish(self, data: Observed, solution: Solution) -> Solution:
         """Use the held-out cells in a few more rounds, at the threshold reached."""
-        outputs, judged = solution.outputs, solution.X
-        held_out = data.mask & ~outputs["trained_on"]
+        result: Any = solution.result
+        judged, held_out = result.X, data.mask & ~result.trained_on
         if not held_out.any():
             return solution
-        solver = outputs["solver"].resumed(judged, outputs["iteration"])
+        solver = result.solver.resumed(judged, result.iteration)
         shown = solve_part(solver, data, max_iter=REVEALED).X
         # Held-out cells keep the values that were evaluated.
         X = torch.where(held_out, judged, shown)
-        return replace(solution, outputs={**outputs, "X": X})
+        return replace(solution, result=replace(result, X=X))
 
-    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        n_rounds = outputs.get("iteration", 0)
-        progress = n_rounds / outputs["solver"].horizon if n_rounds else 0.0
-        return {**super()._attributes(given, outputs), "_progress": progress}
+    def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
+        progress = 0.0
+        if isinstance(result, NonlocalResult):  # not if interrupted before the first
+            progress = result.iteration / result.solver.horizon
+        return {**super()._attributes(given, result), "_progress": progress}
 
-    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
-        return super()._row_map({"X": data.fill(outputs["X"])}, data)
+    def _row_map(self, result: Result, data: Observed) -> Any:
+        return super()._row_map(Result(X=data.fill(result.X)), data)
 
     def complete_picture(self, X: Container) -> np.ndarray:
         """Complete another picture with the choices made in `fit`, all rows together.
@@ -429,7 +437,7 @@ class NonlocalCompleter(IterativeCompleter):
             unless ``keep_observed=False``.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
+        cells = read_rows(self, X)
         if np.isnan(cells).all():
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()

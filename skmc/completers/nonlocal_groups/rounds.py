@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.completers.nonlocal_groups.patches import PatchGroups, expected_error
 from skmc.linalg import diffuse, double, halve
-from skmc.solvers import Solver, State
+from skmc.solvers import Result, Solver, State
 
 DIRECTIONS_EVERY = 2  # rounds with the same singular vectors
 # A round moves hidden cells by this multiple of the change that the groups suggest,
@@ -66,6 +66,15 @@ class NonlocalState(State):
 
 
 Rounds = TypeVar("Rounds", bound=NonlocalState)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NonlocalResult(Result):
+    """A completion, and what more rounds need."""
+
+    iteration: int
+    trained_on: Tensor  # (n_channels * n_rows, n_cols)
+    solver: NonlocalLowRank
 
 
 class Start(NamedTuple):
@@ -258,16 +267,16 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             moved = torch.zeros_like(moved)
         return moved.to(data.values.dtype)
 
-    def outputs(self, state: NonlocalState) -> dict[str, Any]:
+    def result(self, state: NonlocalState) -> NonlocalResult:
         """Hidden cells as estimated, and observed ones as their groups say."""
         estimate = torch.where(state.mask, state.estimate, state.picture)
         X = joined(estimate).to(state.unit.dtype) * state.unit + state.center
-        return {
-            "X": X,
-            "iteration": state.iteration,
-            "trained_on": joined(state.mask),
-            "solver": self,
-        }
+        return NonlocalResult(
+            X=X,
+            iteration=state.iteration,
+            trained_on=joined(state.mask),
+            solver=self,
+        )
 
     def resumed(self, X: Tensor, iteration: int) -> NonlocalLowRank:
         """A solver that continues from a completion at the threshold of a round."""

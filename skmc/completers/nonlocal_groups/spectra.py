@@ -12,6 +12,7 @@ from skmc.completers.nonlocal_groups.rounds import (
     MOMENTUM,
     STRIDE,
     NonlocalLowRank,
+    NonlocalResult,
     NonlocalState,
     joined,
 )
@@ -119,17 +120,17 @@ class SpectralLowRank(NonlocalLowRank):
             moved=picture - state.picture,
         )
 
-    def outputs(self, state: NonlocalState) -> dict[str, object]:
+    def result(self, state: NonlocalState) -> NonlocalResult:
         assert isinstance(state, SpectralState)
         # Combinations can leave the range of pictures where few cells are observed.
         seen = state.cells[state.mask]
         X = joined(_picture(state, state.estimate).clamp(seen.min(), seen.max()))
-        return {
-            "X": X.to(state.unit.dtype) * state.unit + state.center,
-            "iteration": state.iteration,
-            "trained_on": joined(state.mask),
-            "solver": self,
-        }
+        return NonlocalResult(
+            X=X.to(state.unit.dtype) * state.unit + state.center,
+            iteration=state.iteration,
+            trained_on=joined(state.mask),
+            solver=self,
+        )
 
 
 def _picture(state: SpectralState, maps: Tensor) -> Tensor:
