@@ -22,6 +22,7 @@ import pandas as pd
 from skmc.checks import all_completers
 
 FIELDS = ["completer", "kind", "seed", "error", "seconds"]
+FIRST = 10  # seed; smaller ones were used to set defaults
 SLOW = {"MixedCompleter", "SeriesCompleter", "GroupedCompleter", "MeanCompleter"}
 
 
@@ -98,7 +99,7 @@ def main() -> None:
         if cls.__name__ not in SLOW
         and (not options.only or cls.__name__.removesuffix("Completer") in options.only)
     ]
-    for seed in range(options.seeds):
+    for seed in range(FIRST, FIRST + options.seeds):
         for kind, truth, hidden in problems(seed):
             for cls in classes:
                 name = cls.__name__.removesuffix("Completer")

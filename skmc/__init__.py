@@ -1,5 +1,7 @@
 """Matrix completion as scikit-learn estimators, solved in PyTorch."""
 
+from functools import cache as _cache
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skmc.base import Explanation as Explanation
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0rc1"
 
 
+@_cache
 def _rooms() -> list[str]:
     from pkgutil import iter_modules
 

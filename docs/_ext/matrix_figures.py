@@ -78,7 +78,7 @@ FIGURES = {
             (
                 "Low rank",
                 "o.oo.o .oo.oo oo.o.o o.o.oo .oo.oo oo.oo.",
-                "SoftImputeCompleter with noise, IALMCompleter without.",
+                "FactorizationCompleter with noise, LogDetCompleter without.",
             ),
         ],
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from skmc import patterns
 from skmc.base import Choice, Trials
@@ -51,14 +52,17 @@ def choose_rank(
         return Choice({"rank": checked_rank(int(rank), data.shape)})
     possible = [rank for rank in ranks if rank <= min(data.shape)]
     best = trials.best(possible, solver_of, max_iter=max_iter, patience=patience)
-    train, held_out = trials.cells
     if trials.solution is None or not isinstance(data, Observed):
         return Choice({"rank": best})
+    return Choice({"rank": best}, noise=noise_of(trials.solution.X, trials))
+
+
+def noise_of(X: Tensor, trials: Trials) -> tuple[float, float]:
+    """Variance of the cells of rows, and of columns, around a trial."""
+    train, held_out = trials.cells
     values = train.values + held_out.values  # each is 0 where it has no cell
-    parts = trials.solution.X, values, train.times, held_out.times
-    parts = tuple(part.cpu() for part in parts)
-    noise = FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
-    return Choice({"rank": best}, noise=noise)
+    parts = [part.cpu() for part in (X, values, train.times, held_out.times)]
+    return FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
 
 
 def held_out_by_content(cells: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from skmc.base import (
     FittedFactors,
     IterativeCompleter,
     Trials,
+    warn_user,
 )
 from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank
@@ -69,7 +70,7 @@ class LogDetCompleter(IterativeCompleter):
 
     For matrices of low rank with little or no noise; says which cells are certain. Not
     for tables, ratings and other matrices that are not close to low rank: these are
-    overfitted, and other methods are far better.
+    overfitted, other methods are far better, and a warning says so.
 
     .. math::
 
@@ -239,6 +240,13 @@ class LogDetCompleter(IterativeCompleter):
         recovery = Recovery(data, trials, self.max_iter, rank)
         with trials.interruptible():
             recovery.search()
+            if not recovery.best.exact and (far := recovery.distance()) > 1:
+                warn_user(
+                    f"{type(self).__name__}: held-out cells are {far:.2g} times as far "
+                    "from the completion as from the column means; the matrix is not "
+                    "close to low rank. FactorizationCompleter and AutoCompleter "
+                    "choose what such cells support."
+                )
         best = recovery.best
         return Choice({"rank": best.rank}, best.X)
 
@@ -444,12 +452,7 @@ class Recovery:
             lowest = np.inf
             scale = held_out.values.abs().median()
             for X in settled:
-                fit = self.trials.run(
-                    VariableProjection(X, 1e-3, 1e-3, 0.03),
-                    max_iter=TRIAL_STEPS,
-                    tol=1e-4,
-                    check_every=1,
-                )
+                fit = self.refit(X)
                 # The median resists the rows with too few cells for the rank.
                 error = float(held_out.residual(fit.X).abs().median() / scale)
                 if error < lowest:
@@ -457,6 +460,20 @@ class Recovery:
                 if X.left.shape[1] >= best.left.shape[1] + 2 and lowest < 0.3:
                     break
         return self.refine(best)
+
+    def refit(self, X: LowRank) -> Solution:
+        """Least squares from a matrix, on the cells to train on."""
+        solver = VariableProjection(X, 1e-3, 1e-3, 0.03)
+        return self.trials.run(solver, max_iter=TRIAL_STEPS, tol=1e-4, check_every=1)
+
+    def distance(self) -> float:
+        """Distance of held-out cells from the best fit, over that from the means."""
+        train, held_out = self.trials.cells
+        if held_out is None:
+            return 0.0
+        means = held_out.spread(train.scaling_of("columns").shift)
+        rest = held_out.residual(self.refit(self.best.X).X).norm()
+        return float(rest / (held_out.values - means).norm())
 
 
 @dataclass(frozen=True, kw_only=True)

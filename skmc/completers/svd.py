@@ -24,7 +24,13 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Given, Observed, SparseObserved
-from skmc.completers._rank import RANKS, WITH_MEAN, choose_rank, held_out_by_content
+from skmc.completers._rank import (
+    RANKS,
+    WITH_MEAN,
+    choose_rank,
+    held_out_by_content,
+    noise_of,
+)
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -35,9 +41,11 @@ from skmc.linalg import (
     threads_for,
     work_of,
 )
+from skmc.loop import Solution, Status
 from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import HardRank, Result, Solver, State
+from skmc.solvers.alternating import EXACT
 
 RIDGE = 1e-4  # for rows and columns with fewer cells than the rank
 
@@ -62,7 +70,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         Largest rank :math:`r`, without the means of the columns if these are
         standardized. "auto" chooses from 0 (the means alone) to 100 on a held-out tenth
         of the observed cells; it stops after four ranks without a lower error.
-    max_iter : int >= 1, default=500
+    max_iter : int >= 1, default=2000
         Maximum number of iterations, each of which updates rows and columns in turn.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds of wall-clock time; the choice of
@@ -70,7 +78,8 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         the running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-3
         Stop when the gradient along the matrices of this rank is at most ``tol`` times
-        the norm of the observed cells, both as Frobenius norms.
+        the misfit at the observed cells, both as Frobenius norms, and then an exact fit
+        ends at 1e-6 of the cells: a misfit below .001 of them counts as this.
     warm_start : bool, default=False
         Whether to start from the solution of the last `fit`, whose matrix must have had
         the same shape.
@@ -106,6 +115,9 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     ----------
     rank_ : int
         The rank that was used.
+    max_iter_ : int
+        Largest number of iterations: that of the best trial, if more of them were not
+        better on held-out cells, else ``max_iter``.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell.
     history_ : dict of ndarray
@@ -176,7 +188,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY
-    max_iter: Count = 500
+    max_iter: Count = 2000
     max_time: Positive | None = None
     tol: NonNegative = 1e-3
     warm_start: bool = False
@@ -185,10 +197,27 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     random_state: Seed = None
 
     rank_: int = field(init=False)
+    max_iter_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
         ranks = WITH_MEAN if isinstance(data, Observed) else RANKS
-        return choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
+        choice = choose_rank(self.rank, data, trials, ranks=ranks, patience=5)
+        n_iter, best = self.max_iter, trials.solution
+        if best is not None and best.status[0] is Status.MAX_ITER:
+            with trials.interruptible():
+                solver = HardRank(choice.params["rank"])
+                found = trials.run(solver, max_iter=self.max_iter)
+                if trials.error(found) >= trials.lowest:
+                    n_iter = min(n_iter, int(best.n_iter))
+                elif choice.noise is not None:
+                    choice = replace(choice, noise=noise_of(found.X, trials))
+        return replace(choice, params={**choice.params, "max_iter": n_iter})
+
+    def _advice(self, solution: Solution, misfit: float) -> str | None:
+        chosen = int(solution.n_iter) < self.max_iter
+        if chosen and solution.status[0] is Status.MAX_ITER:
+            return None
+        return super()._advice(solution, misfit)
 
     def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         return held_out_by_content(cells, share, seed)
@@ -351,10 +380,12 @@ class ChunkedSVD(Solver):
     def residual(
         self, data: ChunkedRows, previous: State, current: ChunkedSVDState
     ) -> Tensor:
-        """``|dF/dV| |V| / |P(M)|^2``."""
+        """``|dF/dV| |V| / (|P(M)| |P(X - M)|)``; the misfit counts as in `HardRank`."""
         W = torch.cat([current.V, current.means], 1)
         grad = (current.gram @ W[..., None])[..., 0] - current.right
-        return grad.norm() * W.norm() / data.energy.clamp_min(1e-300)
+        cells = data.energy.sqrt().clamp_min(1e-150)
+        misfit = torch.maximum((2 * current.objective).sqrt(), EXACT * cells)
+        return grad.norm() * W.norm() / (cells * misfit)
 
     def result(self, state: ChunkedSVDState) -> ChunkedSVDResult:
         return ChunkedSVDResult(

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.solvers.norms import relative_norm
+from skmc.solvers.norms import norm, ratio
 from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import SquaredError
+
+EXACT = 1e-3  # relative misfit below which it no longer lowers the residual
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +86,15 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
     def residual(
         self, data: Observed, previous: HardRankState, current: HardRankState
     ) -> Tensor:
-        """Norm of the gradient along the rank-r matrices, relative to ``|P(M)|``."""
-        means, R = data.centre(data.weighted(data.residual(current.X)))
+        """Norm of the gradient along the rank-r matrices, relative to the misfit.
+
+        A misfit below ``.001 |P(M)|`` counts as this.
+        """
+        misfit = data.weighted(data.residual(current.X))
+        means, R = data.centre(misfit)
         V = current.V
         U, _ = torch.linalg.qr(data.centre(current.X)[1] @ V)
         left = U @ (U.mT @ R)
         grad = means + left + ((R - left) @ V) @ V.mT
-        return relative_norm(grad, data.weighted(data.values))
+        least = EXACT * norm(data.weighted(data.values))
+        return ratio(norm(grad), torch.maximum(norm(misfit), least))

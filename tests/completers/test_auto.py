@@ -201,7 +201,7 @@ def test_the_time_limit_keeps_the_best_that_has_been_fitted(matrix, monkeypatch,
     monkeypatch.setattr(Counted, "clock", clock := [0.0])
     now = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr(scope, "time", now)
-    found = {"mean": MeanCompleter(), "svd": Counted(3), "knn": KNNCompleter()}
+    found = {"mean": MeanCompleter(), "svd": Counted(2), "knn": KNNCompleter()}
     auto = AutoCompleter(found, max_time=99, random_state=0).fit(X)
     assert Counted.fits == wait
     assert rmse(auto.reconstruction_, truth, X.mask) < 0.3

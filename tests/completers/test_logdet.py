@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_wine
 
 from skmc import (
     AutoCompleter,
@@ -16,9 +17,11 @@ from skmc import (
 )
 from skmc.cells import SparseObserved
 from skmc.completers.logdet import VariableProjection, certificate
+from skmc.exceptions import CompletionWarning
 from skmc.linalg import LowRank
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+far_from_low_rank = pytest.mark.filterwarnings("ignore:.*not close to low rank")
 
 
 def problem(shape, rank, oversampling, condition=1.0, seed=0):
@@ -101,12 +104,23 @@ def test_noise_is_that_of_least_squares_from_the_truth():
     assert error(completer.reconstruction_, truth) < 1.05 * best
 
 
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_table_is_not_completed_in_silence(seed, repeats):
+    rng = np.random.RandomState(seed)
+    table = np.repeat(rng.permutation(load_wine().data), repeats, 0)
+    X = np.where(patterns.random(table, 0.2, random_state=seed), np.nan, table)
+    with pytest.warns(CompletionWarning, match="not close to low rank"):
+        LogDetCompleter(random_state=0, device="cpu").fit(X)
+
+
 @pytest.mark.parametrize(
     "seeds",
     [range(4), pytest.param(range(4, 67), marks=pytest.mark.long)],
     ids=["few", "many"],
 )
 @pytest.mark.parametrize("rank", [1, 2, 3])
+@far_from_low_rank
 def test_the_certificate_is_never_wrong(rank, seeds):
     """From too few cells, wrong matrices fit exactly; none of them is certified."""
     wrong = 0

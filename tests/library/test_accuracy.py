@@ -168,6 +168,34 @@ def few_cells() -> Problem:
     )
 
 
+def exact() -> Problem:
+    """Rank 3 without noise, half of it hidden."""
+    truth = low_rank(60, 40, rank=3)
+    hidden = patterns.random(truth, 0.5, random_state=0)
+    error = of_cells(truth, hidden)
+    return Problem(
+        np.where(hidden, np.nan, truth), lambda found: max(1e-3, error(found))
+    )
+
+
+def smooth() -> Problem:
+    """A surface without noise, half of it hidden."""
+    i, j = np.mgrid[:40, :40]
+    truth = np.sin(i / 9) * np.cos(j / 11)
+    truth += np.exp(-((i - 25) ** 2 + (j - 30) ** 2) / 300)
+    hidden = patterns.random(truth, 0.5, random_state=0)
+    error = of_cells(truth, hidden)
+    return Problem(
+        np.where(hidden, np.nan, truth), lambda found: max(1e-3, error(found))
+    )
+
+
+def independent() -> Problem:
+    """Columns that say nothing of each other: the means have an error of 1."""
+    truth = np.random.RandomState(0).randn(150, 10)
+    return table(truth, patterns.random(truth, 0.3, spare=True, random_state=0))
+
+
 def weights() -> Problem:
     """Cells that are known well or badly, and weights that say so."""
     rng = np.random.RandomState(0)
@@ -268,6 +296,12 @@ PROBLEMS: dict[Callable[[], Problem], str] = {
     weekly: "Gaussian Series",
     panel: "SoftImpute",
     few_cells: "Factorization LogDet",
+    # Kinds on which defaults are to hold that are for others.
+    exact: """AIR Autoencoder BayesianFactorization BiBNN DMF Factorization Gaussian
+        LinkedFactorization NCARL NSR SNN SVD""",
+    smooth: "AIR Autoencoder BiBNN DMF Factorization Gaussian LinkedFactorization SVD",
+    independent: """AIR Autoencoder BiBNN DMF Factorization Gaussian LinkedFactorization
+        NCARL NSR SVD""",
 }
 # The other fits take less than a second.
 LONG = """Auto BayesianFactorization BiBNN Chained GradualNSR LinkedFactorization NSR

@@ -61,6 +61,7 @@ GIVEN = {
     "scaling": "columns",
     "lambda_ridge": 0.5,
     "lambda_decoder": 0.5,
+    "lambda_weights": 0.3,
     "lambda_row": 0.5,
     "lambda_col": 0.5,
 }
