@@ -385,14 +385,14 @@ class IterativeCompleter(BaseCompleter):
     def _completion(self, given: Given, result: Result) -> Completion:
         """Make the result from a completed matrix and a map of new rows."""
         statistics, pictures = given.statistics, self.completer_tags.pictures
-        whole = given.scaling.undo(result.X).cpu().numpy()
+        completion = given.scaling.undo(result.X).cpu().numpy()
         if not pictures:
-            whole = statistics.fill(given.cells, whole, of_fit=True)
+            completion = statistics.fill(given.cells, completion, of_fit=True)
         scaling = given.scaling.to("cpu", torch.float64)
         row_map = self._row_map(result, given.data)
         return Completion(
             statistics,
-            whole.astype(given.matrix.dtype),
+            completion.astype(given.matrix.dtype),
             RowIndex(given.matrix),
             ScaledRows(scaling, statistics.varies, row_map),
             pictures,
@@ -534,7 +534,7 @@ class IterativeCompleter(BaseCompleter):
         ]
         for name in batched:
             if name != "random_state":
-                values = [float(found[name]) for found in given]
+                values = [float(own_params[name]) for own_params in given]
                 setattr(params, name, torch.tensor(values, dtype=torch.float64))
         return Run(
             self._make_solver(train, params, rng),
@@ -585,8 +585,8 @@ class IterativeCompleter(BaseCompleter):
         # A stage before the last one must not be trained here.
         params = self._params({**self._without_trials(data), "max_iter": 1})
         solver: Any = self._make_solver(data, params, rng)
-        parts = modules_in([*vars(solver).values()])
-        learned = sum(p.numel() for part in parts for p in part.parameters())
+        modules = modules_in([*vars(solver).values()])
+        learned = sum(p.numel() for module in modules for p in module.parameters())
         per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
         numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
         return int(numbers * data.values.itemsize)
@@ -614,11 +614,11 @@ def _with_posteriors(
     of_rows = FoldIn.with_noise(X, noise[0])
     with threads_for(work_of(X.numel(), min(X.shape))):
         if X.shape[0] >= X.shape[1]:
-            found = of_rows(values, root)
+            completed = of_rows(values, root)
         else:
-            found = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
-    found = torch.where(data.mask, solution.X, found.to(solution.X))
-    return replace(solution, result=PosteriorResult(X=found, of_rows=of_rows))
+            completed = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
+    completed = torch.where(data.mask, solution.X, completed.to(solution.X))
+    return replace(solution, result=PosteriorResult(X=completed, of_rows=of_rows))
 
 
 def _warm_start(result: Result) -> WarmStart:

@@ -44,13 +44,13 @@ class Layout:
         calibrations: Sequence[Calibration] | None = None,
     ) -> np.ndarray:  # (n_rows, n_cols)
         """Replace the scores of categories by probabilities."""
-        found = matrix.copy()
+        calibrated = matrix.copy()
         for number, (columns, category) in enumerate(self.categories):
             proba = category.probabilities(matrix[:, columns])
             if calibrations is not None:
                 proba = calibrations[number].apply(proba, category.shares)
-            found[:, columns] = category.represent(proba)
-        return found
+            calibrated[:, columns] = category.represent(proba)
+        return calibrated
 
 
 @dataclass(frozen=True, eq=False)

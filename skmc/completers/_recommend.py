@@ -273,7 +273,7 @@ class Recommends(BaseCompleter):
     ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
         """The rows (``axis=0``) or columns with the most similar factors."""
         check_is_fitted(self)
-        own = torch.from_numpy(self._positions(axis, asked, name, None))
+        positions = torch.from_numpy(self._positions(axis, asked, name, None))
         fitted = self._fitted
         each = [model.F for model in fitted.models] if axis else fitted.row_factors()
         factors = torch.cat([W[:, : self.rank_] for W in each], 1)  # without biases
@@ -284,13 +284,13 @@ class Recommends(BaseCompleter):
         dropped = unknown | self._left_out(axis, exclude, among)
 
         def cosines(part: slice) -> Tensor:
-            cosine = matmul(factors[own[part]], factors.mT).clamp_(-1, 1)
+            cosine = matmul(factors[positions[part]], factors.mT).clamp_(-1, 1)
             cosine.masked_fill_(dropped, -torch.inf)
-            cosine[unknown[own[part]]] = -torch.inf
-            cosine[torch.arange(len(cosine)), own[part]] = -torch.inf
+            cosine[unknown[positions[part]]] = -torch.inf
+            cosine[torch.arange(len(cosine)), positions[part]] = -torch.inf
             return cosine
 
-        return self._largest(axis, len(own), n, cosines)
+        return self._largest(axis, len(positions), n, cosines)
 
     def _left_out(
         self, axis: int, exclude: ArrayLike | None, among: ArrayLike | None
@@ -320,8 +320,8 @@ class Recommends(BaseCompleter):
         items = np.zeros((n_asked, n), np.int64)
 
         def fill(part: slice) -> None:
-            found = _top(of_block(part), min(n, size))
-            best[part, :size], items[part, :size] = found
+            top = _top(of_block(part), min(n, size))
+            best[part, :size], items[part, :size] = top
 
         with threads_for(0):
             step = max(1, BLOCK // size)
@@ -352,8 +352,8 @@ class Recommends(BaseCompleter):
         rows = self._positions(0, users, "users", "are predicted by means")
 
         def of_block(part: slice) -> Block:
-            whole = _all_values(fitted, rows[part])
-            return whole, _seen(fitted, rows[part]) if exclude_seen else None
+            values = _all_values(fitted, rows[part])
+            return values, _seen(fitted, rows[part]) if exclude_seen else None
 
         return len(rows), of_block
 
@@ -482,15 +482,15 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
 def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
     """Predictions of whole rows, where row -1 is unknown, ``(k, n_cols)``."""
     priors = fitted.statistics
-    whole = fitted.scaled_rows(torch.from_numpy(rows))
-    whole.mul_(fitted.scaling.scale).add_(fitted.scaling.shift)
-    means = torch.from_numpy(priors.col_means).to(whole)
-    whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
+    values = fitted.scaled_rows(torch.from_numpy(rows))
+    values.mul_(fitted.scaling.scale).add_(fitted.scaling.shift)
+    means = torch.from_numpy(priors.col_means).to(values)
+    values[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
     empty = torch.from_numpy(priors.empty_cols)
     if empty.any():
-        means = torch.from_numpy(priors.row_means[rows]).to(whole)
-        whole[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
-    return whole
+        means = torch.from_numpy(priors.row_means[rows]).to(values)
+        values[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
+    return values
 
 
 def _seen(fitted: RowModels, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -54,8 +54,8 @@ def _variance_ratio(
     between = between - np.square(sums.sum(0)) / n_cells
     size = (n_cells - np.square(counts).sum(0) / n_cells) / (n_groups - 1)
     between = (between / (n_groups - 1) - within) / size
-    found = np.where(between > 0, within / between, np.inf)
-    return np.where(np.isnan(found), np.inf, found)
+    ratio = np.where(between > 0, within / between, np.inf)
+    return np.where(np.isnan(ratio), np.inf, ratio)
 
 
 def _offers(name: str) -> Any:
