@@ -258,14 +258,14 @@ class IterativeCompleter(BaseCompleter):
     ) -> tuple[Any, list[HeldOut]]:
         """Hold out cells for early stopping."""
         hidden = self._hidden(data, self.validation_fraction, seeds, first)
-        train, held_out = data.without(hidden)
-        if held_out is None:
-            return data, []
-        if not hidden.any((1, 2)).all():
+        if hidden.any() and not hidden.any((1, 2)).all():
             raise ValueError(
                 "early_stopping cannot hold out a cell in some matrices of the batch; "
                 "fit those alone."
             )
+        train, held_out = data.without(hidden)
+        if held_out is None:
+            return data, []
         return train, [HeldOut(held_out, self.n_iter_no_change)]
 
     def _split(

@@ -152,21 +152,21 @@ class Recommends(BaseCompleter):
         dropped = self._left_out(1, exclude, among)
 
         def left(part: slice) -> Tensor:
-            whole, seen = of_block(part)
+            values, seen = of_block(part)
             if dropped.any():
-                whole.masked_fill_(dropped, -torch.inf)
+                values.masked_fill_(dropped, -torch.inf)
             if seen is not None and exclude_seen:
-                whole[seen] = -torch.inf
-            return whole
+                values[seen] = -torch.inf
+            return values
 
-        found = self._largest(1, n_rows, n, left)
+        ranked = self._largest(1, n_rows, n, left)
         if not as_frame:
-            return found
+            return ranked
         asked: Any = range(n_rows)
         if not isinstance(users, Mapping) and not sp.issparse(users):
             asked = getattr(users, "ids", (users,))
             asked = range(n_rows) if asked is None else np.atleast_1d(asked[0])
-        return _as_frame(asked, found, ("user", "item"))
+        return _as_frame(asked, ranked, ("user", "item"))
 
     def similar_items(
         self,
@@ -213,10 +213,10 @@ class Recommends(BaseCompleter):
         ValueError
             A column that the fit has not seen.
         """
-        found = self._similar(1, items, "items", n, exclude, among)
+        ranked = self._similar(1, items, "items", n, exclude, among)
         if not as_frame:
-            return found
-        return _as_frame(np.atleast_1d(items), found, ("item", "similar_item"))
+            return ranked
+        return _as_frame(np.atleast_1d(items), ranked, ("item", "similar_item"))
 
     def similar_users(
         self,
@@ -257,10 +257,10 @@ class Recommends(BaseCompleter):
         ValueError
             A row that the fit has not seen.
         """
-        found = self._similar(0, users, "users", n, exclude, among)
+        ranked = self._similar(0, users, "users", n, exclude, among)
         if not as_frame:
-            return found
-        return _as_frame(np.atleast_1d(users), found, ("user", "similar_user"))
+            return ranked
+        return _as_frame(np.atleast_1d(users), ranked, ("user", "similar_user"))
 
     def _similar(
         self,
@@ -375,8 +375,8 @@ class Recommends(BaseCompleter):
             seen = rows[first:last] - part.start, cols[first:last]
             shape = part.stop - part.start, self._shape[1]
             cells = dense(shape, *seen, values[first:last])
-            whole = torch.from_numpy(self._model_values(cells, everywhere=True))
-            return whole.nan_to_num(nan=-torch.inf), seen
+            predicted = torch.from_numpy(self._model_values(cells, everywhere=True))
+            return predicted.nan_to_num(nan=-torch.inf), seen
 
         return n_rows, of_block
 
@@ -394,9 +394,9 @@ class Recommends(BaseCompleter):
                         f"{name} has no value of {column!r}; leave it out."
                     )
             cols = self._positions(1, list(users), f"columns of {name}", otherwise)
-            known = cols >= 0
+            in_fit = cols >= 0
             users = Entries.from_triplets(
-                np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
+                np.zeros(in_fit.sum(), int), cols[in_fit], values[in_fit], (1, n_cols)
             )
         elif isinstance(users, Entries):
             if (users.ids is None) != (ids is None):
@@ -408,8 +408,8 @@ class Recommends(BaseCompleter):
             if ids is not None and users.ids is not None:
                 cols = positions(ids[1], users.ids[1], "columns of users", otherwise)
                 cols = cols[users.cols]
-                known, n_rows = cols >= 0, users.matrix_shape[0]
-                return users.rows[known], cols[known], users.values[known], n_rows
+                in_fit, n_rows = cols >= 0, users.matrix_shape[0]
+                return users.rows[in_fit], cols[in_fit], users.values[in_fit], n_rows
         else:
             missing = self.missing_values
             cells = sparse_cells(users, name="users", missing_values=missing)
