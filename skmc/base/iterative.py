@@ -27,7 +27,8 @@ from skmc.base.reporting import (
     warn_of_units,
 )
 from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
-from skmc.cells import Cells, Container, Given, Observed
+from skmc.blocks import BlockObserved, ChunkedRows
+from skmc.cells import Cells, Container, Given, Observed, SparseObserved
 from skmc.cells.copies import merged
 from skmc.linalg import (
     NeighborGraph,
@@ -231,13 +232,8 @@ class IterativeCompleter(BaseCompleter):
         given: Given,
     ) -> Trials:
         """Trials on nine tenths of the cells."""
-
-        def draw(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
-            return _together(self._drawn(cells, share, seed), first)
-
-        held_out = HELD_OUT_SHARE, seed, draw, first
         return Trials(
-            lambda: self._for_trials(data).split(*held_out),
+            lambda: self._split(data, seed, first),
             rng,
             self.tol,
             self.check_every,
@@ -261,22 +257,45 @@ class IterativeCompleter(BaseCompleter):
         self, data: Observed, seeds: Sequence[int], first: np.ndarray | None = None
     ) -> tuple[Any, list[HeldOut]]:
         """Hold out cells for early stopping."""
-        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
-        matrices = cells if data.batch_shape else [cells]
-        share = self.validation_fraction
-        pairs = zip(matrices, seeds, strict=True)
-        drawn = np.stack([self._drawn(c, share, seed) for c, seed in pairs])
-        hidden = _together(drawn, first)
-        if not hidden.any():  # too few cells to hold any out
+        hidden = self._hidden(data, self.validation_fraction, seeds, first)
+        train, held_out = data.without(hidden)
+        if held_out is None:
             return data, []
         if not hidden.any((1, 2)).all():
             raise ValueError(
                 "early_stopping cannot hold out a cell in some matrices of the batch; "
                 "fit those alone."
             )
-        mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.device)
-        rule = HeldOut(replace(data, mask=mask), self.n_iter_no_change)
-        return data.hide(mask), [rule]
+        return train, [HeldOut(held_out, self.n_iter_no_change)]
+
+    def _split(
+        self, data: Cells, seed: int, first: np.ndarray | None = None
+    ) -> tuple[Any, Any]:
+        """Split the cells for trials into training cells and a held-out tenth."""
+        cells = self._for_trials(data)
+        if isinstance(cells, BlockObserved):
+            return cells.split(HELD_OUT_SHARE, seed)
+        if isinstance(cells, SparseObserved):
+            return cells.split(HELD_OUT_SHARE, seed, first)
+        rows: Any = cells.first_rows() if isinstance(cells, ChunkedRows) else cells
+        return rows.without(self._hidden(rows, HELD_OUT_SHARE, [seed], first))
+
+    def _hidden(
+        self,
+        data: Observed,
+        share: float,
+        seeds: Sequence[int],
+        first: np.ndarray | None,
+    ) -> np.ndarray:  # (n_members, n_rows, n_cols)
+        """Draw the cells to hold out in each matrix of a batch, or in the only one.
+
+        The columns that represent one cell of a table are held out with the first one.
+        """
+        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+        matrices = cells if data.batch_shape else [cells]
+        pairs = zip(matrices, seeds, strict=True)
+        drawn = np.stack([self._drawn(c, share, seed) for c, seed in pairs])
+        return drawn if first is None else drawn[..., first]
 
     def _outcome(
         self,
@@ -579,11 +598,6 @@ class IterativeCompleter(BaseCompleter):
     def _without_trials(self, data: Cells) -> dict[str, Any]:
         """Return the choices of a completer in a batch, if it needs no trials."""
         return self._choose(data, Trials(_nothing_to_try, Randomness.of([]))).params
-
-
-def _together(hidden: np.ndarray, first: np.ndarray | None) -> np.ndarray:
-    """Hold out the columns that represent one cell of a table with the first one."""
-    return hidden if first is None else hidden[..., first]
 
 
 def _with_posteriors(

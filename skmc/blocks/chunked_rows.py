@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -41,16 +40,6 @@ class ChunkedRows(Chunks):
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """Scaling by the rules of `Scaling.of`."""
         return Scaling.of_moments(self.moments, how, centre=centre)
-
-    def split(
-        self,
-        share: float,
-        seed: int,
-        draw: Callable[[np.ndarray, float, int], Any],
-        first_columns: object = None,
-    ) -> tuple[Observed, Observed | None]:
-        """Split the first 1000 rows, see `Observed.split`."""
-        return self.first_rows().split(share, seed, draw)
 
     def first_rows(self, n: int = ROWS_TRIED) -> Observed:
         """The first rows, scaled."""

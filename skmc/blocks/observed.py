@@ -77,13 +77,7 @@ class BlockObserved:
         """Return the same cells with scaled values."""
         return BlockObserved(self.folder, scaling, self.choice, self.systems_on)
 
-    def split(
-        self,
-        share: float,
-        seed: int,
-        draw: Callable[..., np.ndarray] | None = None,
-        first_columns: object = None,
-    ) -> tuple[BlockObserved, BlockObserved]:
+    def split(self, share: float, seed: int) -> tuple[BlockObserved, BlockObserved]:
         """Split the cells into training cells and a held-out share."""
         choices = [CellSelection(seed, share, held) for held in (False, True)]
         parts = [(self.folder, self.scaling, x, self.systems_on) for x in choices]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import torch
@@ -65,15 +64,6 @@ class Cells(Data, Protocol):
 
     def scaled(self, scaling: Scaling) -> Self:
         """The same cells with scaled values."""
-
-    def split(
-        self,
-        share: float,
-        seed: int,
-        draw: Callable[..., Any],
-        first_columns: Any = None,  # (n_cols,)
-    ) -> tuple[Cells, Cells | None]:
-        """Split the cells into training cells and a held-out share."""
 
     def to(self, *args: Any) -> Self:
         """Move or cast the values as `torch.Tensor.to` does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,38 +61,23 @@ class Observed(DenseValues):
         """Data that distinguish two sets of cells."""
         return [self.values, self.mask, self.weights]
 
-    def split(
-        self,
-        share: float,
-        seed: int,
-        draw: Callable[[np.ndarray, float, int], Any],
-        first_columns: object = None,
-    ) -> tuple[Observed, Observed | None]:
-        """Split the cells into training cells and a held-out share.
+    def without(self, hidden: np.ndarray) -> tuple[Observed, Observed | None]:
+        """Split the cells into training cells and those where ``hidden`` is True.
 
         Parameters
         ----------
-        share : float in (0, 1)
-            Share of the cells to hold out.
-        seed : int
-            Seed of the choice of the cells.
-        draw : callable
-            Maps a matrix with NaN where a cell is missing, the share and the seed to
-            the mask of the cells to hold out.
-        first_columns : object
-            Ignored.
+        hidden : bool ndarray of shape (\\*batch, n_rows, n_cols)
+            True for cells to hold out.
 
         Returns
         -------
         train : Observed
         held_out : Observed or None
-            None if there are too few cells to hold any out.
+            None if there is no cell to hold out.
         """
-        cells = torch.where(self.mask, self.values, torch.nan).cpu().numpy()
-        hidden = draw(cells, share, seed)
         if not hidden.any():
             return self, None
-        mask = torch.from_numpy(hidden).to(self.device)
+        mask = torch.from_numpy(hidden).view(self.mask.shape).to(self.device)
         return self.hide(mask), replace(self, mask=mask)
 
     def first_rows(self, n: int) -> Observed:

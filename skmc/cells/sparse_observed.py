@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -183,7 +182,6 @@ class SparseObserved(SparseValues):
         self,
         share: float,
         seed: int,
-        draw: Callable[..., np.ndarray] | None = None,
         first_columns: np.ndarray | None = None,
     ) -> tuple[SparseObserved, SparseObserved | None]:
         """Split the cells into training cells and a held-out share.
@@ -196,8 +194,6 @@ class SparseObserved(SparseValues):
             Share of the cells to hold out.
         seed : int
             Seed of the uniform choice of the cells.
-        draw : object
-            Ignored.
         first_columns : int ndarray of shape (n_cols,) or None, default=None
             For each column, the one together with which it is held out.
 
@@ -254,6 +250,45 @@ class SparseObserved(SparseValues):
             values=self.values[chosen],
             weights=None if self.weights is None else self.weights[chosen],
         )
+
+    def of_rows(self, rows: Tensor) -> SparseObserved:
+        """Some rows as a matrix of their own.
+
+        Parameters
+        ----------
+        rows : int Tensor of shape (k,)
+            Rows in ascending order. Those beyond the last one have no cells.
+
+        Returns
+        -------
+        SparseObserved
+            Cells of a matrix of shape ``(k, n_cols)``.
+        """
+        part = self.only(torch.isin(self.rows, rows))
+        place, shape = torch.searchsorted(rows, part.rows), (len(rows), self.shape[1])
+        return replace(part, rows=place, shape=shape)
+
+    def replaced(self, cells: SparseObserved) -> SparseObserved:
+        """The cells of both matrices; where both have one, that of ``cells``.
+
+        Parameters
+        ----------
+        cells : SparseObserved
+            More cells without weights, of a matrix that is as large or larger.
+
+        Returns
+        -------
+        SparseObserved
+            Cells of a matrix of the shape of ``cells``.
+        """
+        n_cols = cells.shape[1]
+        places = self.rows * n_cols + self.cols, cells.rows * n_cols + cells.cols
+        kept = self.only(~torch.isin(*places))
+        rows, cols, values = (
+            torch.cat([getattr(kept, name), getattr(cells, name)])
+            for name in ("rows", "cols", "values")
+        )
+        return SparseObserved.of(rows, cols, values, cells.shape)
 
     def to(self, *args: Any) -> SparseObserved:
         """Move or cast the values as `torch.Tensor.to` does; the positions follow.

@@ -41,7 +41,7 @@ from skmc.completers._trees import (
 from skmc.completers._units import standardized, undone
 from skmc.linalg import seed_of, threads_for_rows
 from skmc.loop import FitTasks, seconds_left, time_limit
-from skmc.metrics import scale_reduction
+from skmc.metrics import check_level, scale_reduction
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 
@@ -323,8 +323,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         high : ndarray of shape (n_samples, n_features)
             The interval of an observed cell is its value.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         ends = [(1 - level) / 2, (1 + level) / 2]
         found = self._of_draws(
             X, lambda draws: np.quantile(draws, ends, axis=0, method="weibull")

@@ -20,6 +20,7 @@ from skmc.base import Estimator, read_row_weights, refuse_parameters
 from skmc.cells import Container, in_order_of
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.mixed import MixedCompleter
+from skmc.linalg import Seed
 from skmc.new_rows import RowIndex
 from skmc.tables import (
     as_table,
@@ -226,7 +227,7 @@ class GroupedCompleter(Estimator):
 
     @_offers("sample")
     def sample(
-        self, X: Container, n_samples: int = 5, *, random_state: Any = None
+        self, X: Container, n_samples: int = 1, random_state: Seed = None
     ) -> Any:
         """Draw completions, see `sample` of the completer.
 
@@ -234,7 +235,7 @@ class GroupedCompleter(Estimator):
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
             Table with the columns of the fit.
-        n_samples : int >= 1, default=5
+        n_samples : int >= 1, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=None
             Source of the draws.

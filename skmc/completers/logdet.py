@@ -278,7 +278,7 @@ class LogDetCompleter(IterativeCompleter):
 
 
 @dataclass
-class Candidate:
+class LowRankCandidate:
     """A matrix of low rank that may be the answer."""
 
     X: LowRank
@@ -302,15 +302,19 @@ class Recovery:
     n_steps: int = field(default=0, init=False)
     work: int = field(default=0, init=False)  # steps times cells times components
     tolerance: float = field(init=False)
-    best: Candidate = field(init=False)
-    near: Candidate | None = field(default=None, init=False)  # fits up to little noise
+    best: LowRankCandidate = field(init=False)
+    near: LowRankCandidate | None = field(
+        default=None, init=False
+    )  # fits up to little noise
     alone: set[int] = field(default_factory=set, init=False)  # ranks tried alone
 
     def __post_init__(self) -> None:
         self.tolerance = _exactness(self.data)
         self.data = _in_double(self.data)
         zero = LowRank(*(self.data.values.new_zeros(n, 1) for n in self.data.shape))
-        self.best = Candidate(zero, math.inf, exact=not bool(self.data.energy > 0))
+        self.best = LowRankCandidate(
+            zero, math.inf, exact=not bool(self.data.energy > 0)
+        )
 
     def freedom(self, rank: int) -> int:
         m, n = self.data.shape
@@ -375,7 +379,9 @@ class Recovery:
             solver = LogDet(rank, patience, state)
             while True:
                 if state is not None and seconds_left() <= 0:
-                    self.offer(Candidate(state.candidate(rank), state.distance, False))
+                    self.offer(
+                        LowRankCandidate(state.candidate(rank), state.distance, False)
+                    )
                     raise OutOfTime
                 left = max(1, limit - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
@@ -405,10 +411,10 @@ class Recovery:
                 break
         return settled
 
-    def offer(self, found: Candidate) -> None:
+    def offer(self, found: LowRankCandidate) -> None:
         """Keep the exact one of lowest rank, or else that of the least noise."""
 
-        def order(candidate: Candidate) -> tuple[bool, float]:
+        def order(candidate: LowRankCandidate) -> tuple[bool, float]:
             if candidate.exact:
                 return False, candidate.rank
             spare = len(self.data.values) - self.freedom(candidate.rank)
@@ -417,7 +423,7 @@ class Recovery:
         if order(found) < order(self.best):
             self.best = found
 
-    def refine(self, X: LowRank) -> Candidate:
+    def refine(self, X: LowRank) -> LowRankCandidate:
         """Least squares from a matrix, and its distance from the cells.
 
         Steps are accurate only where the matrix nearly fits.
@@ -436,9 +442,9 @@ class Recovery:
             misfit = float((self.data.misfit(found) / energy).sqrt())
             if not self.tolerance < misfit < NEARLY_EXACT:
                 break
-        return Candidate(found, misfit, misfit < self.tolerance)
+        return LowRankCandidate(found, misfit, misfit < self.tolerance)
 
-    def most_likely(self, settled: list[LowRank]) -> Candidate:
+    def most_likely(self, settled: list[LowRank]) -> LowRankCandidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
         _, held_out = self.trials.cells
         best = settled[0]

@@ -302,7 +302,6 @@ to these, default=numpy.nan
         weights = read_table_weights(X, cell_weight, self.missing_values)
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
-        rows = None
         if sample_weight is not None:
             if weights is not None:
                 raise ValueError(
@@ -310,26 +309,14 @@ to these, default=numpy.nan
                     "sample_weight, not both."
                 )
             weights = weights_of_table_rows(X, sample_weight)
-            rows = weights[:, 0]
         table = table_for(self, X, weights)
         warn_of_columns(self, X, table)
         indicator = indicator_for(X, table.marks) if self.add_indicator else None
-        completer = self.completer
-        if completer is None:
-            completer = AutoCompleter(random_state=0)
-        refuse_parameters(completer, "MixedCompleter", OF_TABLES)
-        completer = for_matrix(completer, table)
-        own = completer.get_params(deep=False)
-        for name in ("max_time", "n_jobs", "random_state"):
-            if name in own and (value := getattr(self, name)) is not None:
-                completer.set_params(**{name: value})
-        source, known = Source.of(table, X), {}
-        of_rows = has_fit_parameter(completer, "sample_weight")
-        if rows is not None and of_rows:
-            known["sample_weight"] = rows
-        elif weights is not None:
-            known["cell_weight"] = matrix_weights(table, weights)
-        left = own.get("max_time") if self.max_time is None else self.max_time
+        completer, source = self._completer_for(table), Source.of(table, X)
+        known = _known_weights(completer, table, weights, sample_weight is not None)
+        left = self.max_time
+        if left is None:
+            left = getattr(completer, "max_time", None)
         if left is not None:  # of which reading and writing take a part, too
             left = max(0.0, left - (1 + WRITING) * (time.perf_counter() - start))
         with time_limit(left):
@@ -339,8 +326,8 @@ to these, default=numpy.nan
             calibrations = None
             if not isinstance(completer, AutoCompleter):  # which has its own
                 again, weighed = clone(completer), source
-                if rows is not None and weights is not None:
-                    used = np.flatnonzero(rows)
+                if sample_weight is not None and weights is not None:
+                    used = np.flatnonzero(weights[:, 0])
                     weighed = Source.of(table, safe_indexing(X, used))
                     weights = weights[used]
                     known = {name: own[used] for name, own in known.items()}
@@ -352,6 +339,19 @@ to these, default=numpy.nan
         self._row_names = row_names(X)
         self.categories_, self._calibrations = source.categories, calibrations
         return self
+
+    def _completer_for(self, table: Table) -> Any:
+        """The completer of the matrix that represents a table, before its fit."""
+        completer = self.completer
+        if completer is None:
+            completer = AutoCompleter(random_state=0)
+        refuse_parameters(completer, "MixedCompleter", OF_TABLES)
+        completer = for_matrix(completer, table)
+        own = completer.get_params(deep=False)
+        for name in ("max_time", "n_jobs", "random_state"):
+            if name in own and (value := getattr(self, name)) is not None:
+                completer.set_params(**{name: value})
+        return completer
 
     def transform(self, X: Container) -> Any:
         """Complete rows of the fitted table or new rows.
@@ -634,6 +634,17 @@ def for_matrix(completer: Any, table: Table) -> Any:
     if not table.only_numbers and own.get_params().get("scaling") == "auto":
         own.set_params(scaling=None)
     return own
+
+
+def _known_weights(
+    completer: Any, table: Table, weights: np.ndarray | None, of_rows: bool
+) -> dict[str, np.ndarray]:
+    """Weights as arguments of the completer's fit: of rows if it takes them."""
+    if weights is None:
+        return {}
+    if of_rows and has_fit_parameter(completer, "sample_weight"):
+        return {"sample_weight": weights[:, 0]}
+    return {"cell_weight": matrix_weights(table, weights)}
 
 
 def _calibrations_of(

@@ -242,23 +242,23 @@ class NCARLState(State):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
-    D : Tensor of shape (\\*batch, n, n)
+    D : Tensor of shape (n, n)
         Weight matrix of the nuclear norm at ``X``, where ``n = min(shape)``.
-    laplacian : Tensor of shape (\\*batch, n, n)
+    laplacian : Tensor of shape (n, n)
         Laplacian of the graph along the shorter axis of ``X``.
-    means : Tensor of shape (\\*batch, 1, n_cols), its transpose, or zeros
+    means : Tensor of shape (1, n_cols), its transpose, or zeros
         Free means of the columns, in the unit of ``problem``.
     problem : Problem
         Linear systems, which do not change.
     """
 
-    X: Tensor  # (*batch, n_rows, n_cols)
-    D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
-    laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
+    X: Tensor  # (n_rows, n_cols)
+    D: Tensor  # (n, n), weight of the nuclear norm at X; n = min(shape)
+    laplacian: Tensor  # (n, n), of the shorter axis of X
     means: Tensor  # free means of the columns, in the unit of the problem
     problem: Problem
 
@@ -344,7 +344,7 @@ class NCARL(Solver[Observed, NCARLState]):
         Z = rest.interpolate(Q) if self.lambda_noise is None else rest.approximate(Q)
         return self._reweigh(data, problem, state.means + Z)
 
-    def quadratic_form(self, state: NCARLState) -> Tensor:  # (*batch, n, n)
+    def quadratic_form(self, state: NCARLState) -> Tensor:  # (n, n)
         """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given."""
         Q = self.alpha * state.laplacian
         Q += state.D if self.lambda_noise is None else self.lambda_noise * state.D
@@ -396,9 +396,9 @@ class NCARL(Solver[Observed, NCARLState]):
 
 
 def nuclear_weight(
-    gram: Tensor,  # (*batch, n, n)
+    gram: Tensor,  # (n, n)
 ) -> tuple[Tensor, Tensor]:
-    r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X (\*batch, n, n)``.
+    r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X``.
 
     Directions whose singular value is at most 1e-5 of the sum of all get weight zero
     instead of a large weight, as in the paper.
@@ -412,13 +412,13 @@ def nuclear_weight(
 
 
 def adaptive_laplacian(
-    gram: Tensor,  # (*batch, n, n)
+    gram: Tensor,  # (n, n)
     n_neighbors: int,
-) -> Tensor:  # (*batch, n, n)
+) -> Tensor:  # (n, n)
     r"""Laplacian of the adaptive k-nearest-neighbor graph of columns.
 
-    ``d_ij = |x_i - x_j|^2`` from ``gram = X'X (\*batch, n, n)``, ``d_i(l)`` its l-th
-    smallest with the column itself first, ``kappa_i = d_i(k + 1) + 1e-6``::
+    ``d_ij = |x_i - x_j|^2`` from ``gram = X'X``, ``d_i(l)`` its l-th smallest
+    with the column itself first, ``kappa_i = d_i(k + 1) + 1e-6``::
 
         S_ij = max(kappa_i - d_ij, 0) / (k kappa_i - sum_(l <= k) d_i(l)),
 
@@ -444,26 +444,26 @@ class Problem:
 
     Parameters
     ----------
-    values : Tensor of shape (\\*batch, m, n)
+    values : Tensor of shape (m, n)
         Observed values divided by the largest one, zero where hidden; ``m >= n``.
-    seen : Tensor of shape (\\*batch, m, n)
+    seen : Tensor of shape (m, n)
         Mask as zeros and ones.
-    unit : Tensor of shape (\\*batch, 1, 1)
+    unit : Tensor of shape (1, 1)
         Largest absolute value.
     transposed : bool
         Whether the matrix was transposed.
-    observed : _Systems
+    observed : _CellSystems
         Systems of the rows with more hidden than observed cells.
-    hidden : _Systems
+    hidden : _CellSystems
         Systems of the other rows.
     """
 
-    values: Tensor  # (*batch, m, n), double, zero where hidden
-    seen: Tensor  # (*batch, m, n), double 0/1
-    unit: Tensor  # (*batch, 1, 1), double
+    values: Tensor  # (m, n), double, zero where hidden
+    seen: Tensor  # (m, n), double 0/1
+    unit: Tensor  # (1, 1), double
     transposed: bool
-    observed: _Systems  # of rows with more hidden than observed cells
-    hidden: _Systems  # of the others
+    observed: _CellSystems  # of rows with more hidden than observed cells
+    hidden: _CellSystems  # of the others
 
     @classmethod
     def of(cls, data: Observed) -> Problem:
@@ -474,45 +474,27 @@ class Problem:
             values, mask = values.mT, mask.mT
         unit = values.abs().amax((-2, -1), keepdim=True)
         unit = torch.where(unit > 0, unit, 1.0)
-        return cls.with_systems((values / unit).contiguous(), mask, unit, transposed)
-
-    @classmethod
-    def with_systems(
-        cls,
-        values: Tensor,  # (*batch, m, n)
-        mask: Tensor,  # (*batch, m, n)
-        unit: Tensor,  # (*batch, 1, 1)
-        transposed: bool,
-    ) -> Problem:
-        """Make it from tall matrices and their masks."""
         few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
         return cls(
-            values=values,
+            values=(values / unit).contiguous(),
             seen=mask.double(),
             unit=unit,
             transposed=transposed,
-            observed=_Systems.of(mask & few),
-            hidden=_Systems.of(~mask & ~few),
-        )
-
-    def select(self, members: Tensor) -> Problem:
-        """Keep some members of the single batch axis."""
-        mask = self.seen[members].bool()
-        return self.with_systems(
-            self.values[members], mask, self.unit[members], self.transposed
+            observed=_CellSystems.of(mask & few),
+            hidden=_CellSystems.of(~mask & ~few),
         )
 
     def less(
         self,
-        means: Tensor,  # (*batch, 1, n)
+        means: Tensor,  # (1, n)
     ) -> Problem:
         """Subtract numbers from the observed cells."""
         return replace(self, values=self.values - means * self.seen)
 
     def interpolate(
         self,
-        Q: Tensor,  # (*batch, n, n)
-    ) -> Tensor:  # (*batch, m, n)
+        Q: Tensor,  # (n, n)
+    ) -> Tensor:  # (m, n)
         """``argmin x Q x'`` of each row with ``x = m`` on its observed cells."""
         Z = self.values
         if self.hidden.blocks:
@@ -524,8 +506,8 @@ class Problem:
 
     def approximate(
         self,
-        Q: Tensor,  # (*batch, n, n)
-    ) -> Tensor:  # (*batch, m, n)
+        Q: Tensor,  # (n, n)
+    ) -> Tensor:  # (m, n)
         """``argmin |(x - m) p|^2 + x Q x'`` of each row."""
         eye = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
         G = _inverse(eye + Q)
@@ -541,7 +523,7 @@ class Problem:
     def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
         """Replace the rows of ``own`` that have no observed cell by those of ``Z``."""
         others = self.observed.others
-        own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
+        own[others] = Z[others]
         return own
 
 
@@ -555,7 +537,6 @@ class _Block:
     """Systems solved together: padded principal submatrices of similar size."""
 
     cells: Tensor  # (s, k) int, columns, n where padded
-    member: Tensor  # (s, 1) int, matrix of the batch
     system: Tensor  # (r,) int, system of each row
     column: Tensor  # (r,) int, its right-hand side in the system
     places: Tensor  # (r, k) int, positions in the flattened right-hand sides
@@ -563,13 +544,12 @@ class _Block:
     width: int  # number of right-hand sides of each system
 
     def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
-        """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
+        """Add the solutions to ``out``, flat like ``b``; ``A`` is padded."""
         n, k = A.shape[-1], self.cells.shape[1]
         # 32-bit integers are added and read twice as fast.
         dtype = torch.int32 if A.numel() < 2**31 else torch.int64
         column = self.cells.to(dtype)
-        row = (self.member.to(dtype) * n + column) * n
-        entries = (row[:, :, None] + column[:, None, :]).flatten()
+        entries = (column[:, :, None] * n + column[:, None, :]).flatten()
         submatrices = A.flatten().index_select(0, entries).view(-1, k, k)
         torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
         sides = b.new_zeros((len(self.cells), self.width, k))
@@ -584,28 +564,26 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class _Systems:
+class _CellSystems:
     """Systems ``A_SS v_S = b_S`` of the rows, where S is the cells of a mask."""
 
-    others: Tensor  # (q,) int, rows of the flattened batch without a system
+    others: Tensor  # (q,) int, rows without a system
     blocks: list[_Block]
 
     @classmethod
-    def of(cls, mask: Tensor) -> _Systems:
-        """Group the rows of ``mask (*batch, m, n)``; empty rows have no system."""
-        n_rows, n_cols = mask.shape[-2:]
-        mask = mask.flatten(0, -2)
+    def of(cls, mask: Tensor) -> _CellSystems:
+        """Group the rows of ``mask (m, n)``; empty rows have no system."""
+        n_cols = mask.shape[1]
         some = mask.any(-1)
         rows = some.nonzero()[:, 0]
-        # Rows with equal masks in the same matrix of the batch share a system.
-        key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
+        # Rows with equal masks share a system.
         distinct, system, counts = torch.unique(
-            key, dim=0, return_inverse=True, return_counts=True
+            mask[rows].long(), dim=0, return_inverse=True, return_counts=True
         )
         # Systems with equally many right-hand sides and similar sizes form a block.
-        sizes = distinct[:, 1:].sum(1)
+        sizes = distinct.sum(1)
         order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
-        member, masks = distinct[order, :1], distinct[order, 1:].bool()
+        masks = distinct[order].bool()
         sizes, counts = sizes[order], counts[order]
         ends = counts.cumsum(0)
         system, turn = order.argsort()[system].sort(stable=True)
@@ -631,7 +609,6 @@ class _Systems:
             blocks.append(
                 _Block(
                     cells=own,
-                    member=member[start:stop],
                     system=which,
                     column=column[span],
                     places=rows[span, None] * n_cols + cols,
@@ -643,9 +620,9 @@ class _Systems:
         return cls((~some).nonzero()[:, 0], blocks)
 
     def solve(self, A: Tensor, b: Tensor) -> Tensor:
-        """``v (*batch, m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
+        """``v (m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
 
-        ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
+        ``A (n, n)`` is positive definite, ``b`` has shape ``(m, n)``.
         """
         padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
         solve = partial(_Block.solve, A=padded, b=b.flatten(), out=v.view(-1))

@@ -155,24 +155,24 @@ class SVTState(State):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
     spectrum : SVD
         The SVD of ``X`` without the free means.
-    Y : Tensor of shape (\\*batch, n_rows, n_cols)
+    Y : Tensor of shape (n_rows, n_cols)
         Dual variable, zero on the unobserved cells.
-    extrapolated : Tensor of shape (\\*batch, n_rows, n_cols)
+    extrapolated : Tensor of shape (n_rows, n_cols)
         ``Y`` with momentum; ``Y`` itself if ``delta`` is given.
     momentum : Momentum
         Momentum of the next step.
     """
 
-    X: Tensor  # (*batch, n_rows, n_cols)
+    X: Tensor  # (n_rows, n_cols)
     spectrum: SVD  # of X without the free means
-    Y: Tensor  # (*batch, m, n), the dual variable, zero off the observed cells
-    extrapolated: Tensor  # (*batch, m, n), Y with momentum added
+    Y: Tensor  # (m, n), the dual variable, zero off the observed cells
+    extrapolated: Tensor  # (m, n), Y with momentum added
     momentum: Momentum
 
 
@@ -218,7 +218,7 @@ class SingularValueThresholding(DecomposingSolver[Observed, SVTState]):
         D, delta = data.values, self.delta or 1.0
         largest = torch.linalg.matrix_norm(data.centre(D)[1], 2)
         kicks = torch.where(largest > 0, ratio(self.tau, delta * largest).ceil(), 0.0)
-        Y = kicks[..., None, None] * delta * D
+        Y = kicks * delta * D
         return SVTState(
             X=torch.zeros_like(D),
             objective=torch.full_like(largest, torch.inf),

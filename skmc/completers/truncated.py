@@ -221,22 +221,22 @@ class TruncatedState(State):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
     low : SVD
         Last matrix whose singular values were shrunk.
-    T : Tensor of shape (\\*batch, n_rows, n_cols)
+    T : Tensor of shape (n_rows, n_cols)
         Matrix ``A'B`` of the inner problem.
-    n_inner : Tensor of shape (\\*batch,)
+    n_inner : Tensor of shape ()
         Number of steps since the inner problem began.
     """
 
-    X: Tensor  # (*batch, n_rows, n_cols)
+    X: Tensor  # (n_rows, n_cols)
     low: SVD  # last matrix whose singular values were shrunk
-    T: Tensor  # (*batch, n_rows, n_cols), A'B of the inner problem
-    n_inner: Tensor  # (*batch,), steps in the inner problem
+    T: Tensor  # (n_rows, n_cols), A'B of the inner problem
+    n_inner: Tensor  # (), steps in the inner problem
 
 
 @dataclass(eq=False)
@@ -282,14 +282,14 @@ class TruncatedNorm(DecomposingSolver):
 
 
 def tail(
-    s: Tensor,  # (*batch, k)
+    s: Tensor,  # (k)
     rank: int,
-) -> Tensor:  # (*batch,)
+) -> Tensor:  # ()
     """Sum of all singular values except the ``rank`` largest."""
     return s[..., rank:].sum(-1)
 
 
-def truncation(low: SVD, rank: int) -> Tensor:  # (*batch, n_rows, n_cols)
+def truncation(low: SVD, rank: int) -> Tensor:  # (n_rows, n_cols)
     """``A'B`` of the first ``rank`` pairs of singular vectors."""
     first = low.first(rank)
     return (first.U * (first.s > 0)[..., None, :]) @ first.V.mT
@@ -309,24 +309,24 @@ class ADMMState(TruncatedState):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
     low : SVD
         Last matrix whose singular values were shrunk.
-    T : Tensor of shape (\\*batch, n_rows, n_cols)
+    T : Tensor of shape (n_rows, n_cols)
         Matrix ``A'B`` of the inner problem.
-    n_inner : Tensor of shape (\\*batch,)
+    n_inner : Tensor of shape ()
         Number of steps since the inner problem began.
-    dual : Tensor of shape (\\*batch, n_rows, n_cols)
+    dual : Tensor of shape (n_rows, n_cols)
         Dual variable, zero on the unobserved cells.
-    tau : Tensor of shape (\\*batch,)
+    tau : Tensor of shape ()
         Step ``1 / rho`` for these data.
     """
 
-    dual: Tensor  # (*batch, n_rows, n_cols), zero off the observed cells
-    tau: Tensor  # (*batch,), 1 / rho for these data
+    dual: Tensor  # (n_rows, n_cols), zero off the observed cells
+    tau: Tensor  # (), 1 / rho for these data
 
 
 @dataclass(eq=False, kw_only=True)
@@ -412,11 +412,10 @@ class TruncatedADMM(TruncatedNorm):
         X = data.fill(L)
         ended = self._ended(data, X, state)
         T, objective = state.T, state.objective
-        if ended.any():
-            members = ended[..., None, None]
-            T = torch.where(members, truncation(low, self.rank), T)
+        if ended:
+            T = truncation(low, self.rank)
             s = torch.linalg.svdvals(data.centre(X)[1])
-            objective = torch.where(ended, tail(s, self.rank), objective)
+            objective = tail(s, self.rank)
         return replace(
             state,
             X=X,
@@ -424,13 +423,13 @@ class TruncatedADMM(TruncatedNorm):
             low=low,
             T=T,
             n_inner=torch.where(ended, 0.0, state.n_inner + 1),
-            dual=state.dual + data.residual(L) / state.tau[..., None, None],
+            dual=state.dual + data.residual(L) / state.tau,
         )
 
     def _unshrunk(self, data: Observed, state: ADMMState) -> Tensor:
         """The matrix whose singular values the step from ``state`` shrinks."""
         pull = torch.where(data.mask, -state.dual, state.T)
-        return state.X + state.tau[..., None, None] * pull
+        return state.X + state.tau * pull
 
     def residual(
         self, data: Observed, previous: ADMMState, current: ADMMState
@@ -444,7 +443,7 @@ class TruncatedADMM(TruncatedNorm):
         """
         means, rest = data.centre(self._unshrunk(data, previous))
         low = current.low.dense()
-        L, S = means + low, (rest - low) / current.tau[..., None, None]
+        L, S = means + low, (rest - low) / current.tau
         grad = torch.where(data.mask, 0.0, S - truncation(current.low, self.rank))
         misfit = data.residual(L)
         return torch.maximum(relative_norm(misfit, data.values), relative_norm(grad, S))
@@ -456,27 +455,27 @@ class APGLState(TruncatedState):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
     low : SVD
         Last matrix whose singular values were shrunk.
-    T : Tensor of shape (\\*batch, n_rows, n_cols)
+    T : Tensor of shape (n_rows, n_cols)
         Matrix ``A'B`` of the inner problem.
-    n_inner : Tensor of shape (\\*batch,)
+    n_inner : Tensor of shape ()
         Number of steps since the inner problem began.
-    Y : Tensor of shape (\\*batch, n_rows, n_cols)
+    Y : Tensor of shape (n_rows, n_cols)
         Point at which the gradient is evaluated.
     momentum : Momentum
         Momentum whose ``t`` is the paper's ``t_k``.
-    weight : Tensor of shape (\\*batch,)
+    weight : Tensor of shape ()
         Weight of the data fit for these data.
     """
 
-    Y: Tensor  # (*batch, n_rows, n_cols), where the gradient is evaluated
+    Y: Tensor  # (n_rows, n_cols), where the gradient is evaluated
     momentum: Momentum
-    weight: Tensor  # (*batch,), lambda for these data
+    weight: Tensor  # (), lambda for these data
 
 
 @dataclass(eq=False, kw_only=True)
@@ -539,8 +538,7 @@ class TruncatedAPGL(TruncatedNorm):
         low = shrink(rest, length, warm_start=state.low)
         X = means + low.dense()
         ended = self._ended(data, X, state)
-        members = ended[..., None, None]
-        T = torch.where(members, truncation(low, self.rank), state.T)
+        T = torch.where(ended, truncation(low, self.rank), state.T)
         misfit = data.misfit(X)
         return replace(
             state,
@@ -549,24 +547,24 @@ class TruncatedAPGL(TruncatedNorm):
             low=low,
             T=T,
             n_inner=torch.where(ended, 0.0, state.n_inner + 1),
-            Y=torch.where(members, X, state.momentum.extrapolate(X, state.X)),
+            Y=torch.where(ended, X, state.momentum.extrapolate(X, state.X)),
             momentum=state.momentum.next.restart(ended),
         )
 
     def grad(
         self,
         data: Observed,
-        X: Tensor,  # (*batch, n_rows, n_cols)
-        T: Tensor,  # (*batch, n_rows, n_cols)
-        weight: Tensor,  # (*batch,)
-    ) -> Tensor:  # (*batch, n_rows, n_cols)
+        X: Tensor,  # (n_rows, n_cols)
+        T: Tensor,  # (n_rows, n_cols)
+        weight: Tensor,  # ()
+    ) -> Tensor:  # (n_rows, n_cols)
         """Derivative of ``-tr(A X B') + w/2 |P(X - M)|_F^2``, with ``T = A'B``."""
-        return weight[..., None, None] * data.weighted(data.residual(X)) - T
+        return weight * data.weighted(data.residual(X)) - T
 
     def _unshrunk(self, data: Observed, state: APGLState) -> Tensor:
         """The matrix whose singular values the step from ``state`` shrinks."""
         grad = self.grad(data, state.Y, state.T, state.weight)
-        return state.Y - grad / (state.weight * data.largest_weight)[..., None, None]
+        return state.Y - grad / (state.weight * data.largest_weight)
 
     def residual(
         self, data: Observed, previous: APGLState, current: APGLState
@@ -576,7 +574,7 @@ class TruncatedAPGL(TruncatedNorm):
         ``S`` is the subgradient of ``|X|_*`` from the last step, and ``A, B`` are those
         of ``X`` itself.
         """
-        weight = (current.weight * data.largest_weight)[..., None, None]
+        weight = current.weight * data.largest_weight
         S = weight * (self._unshrunk(data, previous) - current.X)
         T = truncation(current.low, self.rank)
         return relative_norm(S + self.grad(data, current.X, T, current.weight), S)
@@ -588,19 +586,19 @@ class WeightedState(State):
 
     Parameters
     ----------
-    objective : Tensor of shape (\\*batch,)
+    objective : Tensor of shape ()
         The objective at this iterate.
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
+    X : Tensor of shape (n_rows, n_cols)
         A completion.
     full : SVD
         The SVD of ``X``.
-    length : Tensor of shape (\\*batch,)
+    length : Tensor of shape ()
         Length of the next step: the paper's ``1 / alpha``.
     """
 
-    X: Tensor  # (*batch, n_rows, n_cols)
+    X: Tensor  # (n_rows, n_cols)
     full: SVD  # of X
-    length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
+    length: Tensor  # (), of the next step: the paper's 1 / alpha
 
 
 class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
@@ -659,7 +657,7 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
         r, full = self.rank, state.full
         rest = (full.U[..., r:] * (full.s > 0)[..., None, r:]) @ full.V[..., r:].mT
         move = self.weights(data) * rest
-        X = data.fill(state.X - state.length[..., None, None] * move)
+        X = data.fill(state.X - state.length * move)
         return self._state(X, state.length / self.growth)
 
     def _state(self, X: Tensor, length: Tensor) -> WeightedState:
@@ -668,8 +666,8 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
             X=X, objective=tail(full.s, self.rank), full=full, length=length
         )
 
-    def weights(self, data: Observed) -> Tensor:  # (*batch, n_rows, 1)
-        """Row weights ``w`` with a mean of one, shape (\\*batch, n_rows, 1)."""
+    def weights(self, data: Observed) -> Tensor:  # (n_rows, 1)
+        """Row weights ``w`` with a mean of one."""
         weights = 2 - data.indicator.mean(-1, keepdim=True)
         return weights / weights.mean(-2, keepdim=True)
 

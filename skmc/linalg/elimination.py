@@ -22,7 +22,7 @@ LOOSE = 1e-2  # accuracy for which conjugate gradients are the faster way
 STEPS = 300  # most steps of conjugate gradients
 
 
-class _Cells(Protocol):
+class Positions(Protocol):
     """Positions of cells, as in `SparseObserved`."""
 
     @property
@@ -46,7 +46,7 @@ class _Cells(Protocol):
         """Start of each row among the cells."""
 
     @property
-    def T(self) -> _Cells:
+    def T(self) -> Positions:
         """The transposed positions."""
 
     @property
@@ -108,7 +108,7 @@ class RowPairs:
 
 
 def grams(
-    cells: _Cells,
+    cells: Positions,
     F: Tensor,  # (n, r)
 ) -> Tensor:  # (m, r, r)
     """Sum of ``f f'`` over the cells of each row, ``(m, r, r)``."""
@@ -145,7 +145,7 @@ class Elimination:
         Inverses of the systems of the rows.
     """
 
-    cells: _Cells
+    cells: Positions
     U: Tensor
     W: Tensor
     row_inverses: Tensor
@@ -153,7 +153,7 @@ class Elimination:
     @classmethod
     def of(
         cls,
-        cells: _Cells,
+        cells: Positions,
         W: Tensor,  # (n, r)
         U: Tensor | None = None,  # (m, r)
     ) -> Elimination:

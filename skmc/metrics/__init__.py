@@ -6,6 +6,7 @@ cells where ``M`` is known are compared, and all cells are ranked.
 """
 
 from skmc.metrics.draws import (
+    check_level,
     crps,
     energy_distance,
     interval_score,

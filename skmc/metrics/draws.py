@@ -16,6 +16,12 @@ from skmc.metrics.errors import compared
 ROWS = 1000  # whose distances are computed at once
 
 
+def check_level(level: float) -> None:
+    """Require the probability of an interval to lie in (0, 1)."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie in (0, 1), got {level}.")
+
+
 def crps(draws: ArrayLike, M: Container, cells: ArrayLike | None = None) -> float:
     r"""Continuous ranked probability score, in units of the data.
 
@@ -111,8 +117,7 @@ def interval_score(
     >>> interval_score([[0.0, 0.0]], [[1.0, 1.0]], [[0.5, 2.0]], level=0.5)
     3.0
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1), got {level!r}.")
+    check_level(level)
     (bottom, truth, _), (top, _, _) = compared(low, M, cells), compared(high, M, cells)
     if (bottom > top).any():
         raise ValueError("low exceeds high at a compared cell; exchange them.")

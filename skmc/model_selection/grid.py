@@ -162,7 +162,7 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
         search.cv = list(cv.split(X, y))
         fits = self._fits(X, y, search.cv)
         if fits:
-            search.estimator = _Fitted(self.estimator, fits)
+            search.estimator = _PartlyFitted(self.estimator, fits)
             # Scores take less time than sending the fits to workers.
             complete = len(fits) == len(search.cv) * len(ParameterGrid(self.param_grid))
             search.n_jobs = 1 if complete else self.n_jobs
@@ -215,7 +215,7 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
         return fits
 
 
-class _Fitted:
+class _PartlyFitted:
     """A completer some of whose fits are already there.
 
     For grids of weights and seeds on matrices of up to 40 000 cells, or on a GPU; not
@@ -253,8 +253,8 @@ class _Fitted:
             raise AttributeError(name)
         return getattr(self.completer, name)
 
-    def __sklearn_clone__(self) -> _Fitted:
-        return _Fitted(clone(self.completer), self.fits)
+    def __sklearn_clone__(self) -> _PartlyFitted:
+        return _PartlyFitted(clone(self.completer), self.fits)
 
 
 def _key(candidate: Mapping[str, Any], X: Container) -> Any:

@@ -15,6 +15,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Container
 from skmc.completers import SoftImputeCompleter
 from skmc.linalg import Seed
+from skmc.metrics import check_level
 from skmc.panel.effect import Panel, is_weighting, placebo_units, predictor
 from skmc.panel.result import half_width
 from skmc.panel.weights import WEIGHTINGS, Weighting
@@ -197,8 +198,7 @@ class PanelSimulation:
             An effect is found where its absolute value is larger. Infinite for few
             draws.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         return {name: half_width(errors, level) for name, errors in self.errors.items()}
 
     def summary(self) -> str:

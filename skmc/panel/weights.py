@@ -82,7 +82,7 @@ class Cohort:
 
 
 @dataclass(frozen=True)
-class Weighted:
+class WeightedPrediction:
     """A prediction by weights, and what it came from.
 
     Parameters
@@ -105,7 +105,7 @@ class Weighted:
         cells: np.ndarray,  # (n_units, n_times)
         treated: np.ndarray,  # (n_units, n_times)
         kind: Weighting,
-    ) -> Weighted:
+    ) -> WeightedPrediction:
         """Choose the weights and predict."""
         controls = np.flatnonzero(~treated.any(1) & ~np.isnan(cells).all(1))
         filled, whole = without_gaps(cells, treated), np.full(cells.shape, np.nan)

@@ -5,7 +5,7 @@ from skmc.stacking._spread import Spread
 from skmc.stacking._weights import (
     MIN_WEIGHT,
     HeldOutCategory,
-    Priors,
+    PriorSizes,
     Stacking,
     rms,
     simplex_minimum,

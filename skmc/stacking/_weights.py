@@ -17,7 +17,7 @@ PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
 GROUPS = 5  # of rows; weights are fitted to all but one and evaluated on it
 MIN_WEIGHT = 0.02  # smallest weight of a member of a stack
 
-Priors = Sequence[Sequence[float]]
+PriorSizes = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Stacking:
         rows: np.ndarray,
         cols: np.ndarray,
         n_cols: int,
-        prior_cells: Priors | None = None,
+        prior_cells: PriorSizes | None = None,
         *,
         numbers: np.ndarray | None = None,
         categories: Sequence[HeldOutCategory] = (),

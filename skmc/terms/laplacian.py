@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
-
 import torch
 from torch import Tensor, nn
 
 from skmc.linalg import (
     NeighborGraph,
-    Randomness,
     compressed_rows,
     matmul,
     softmax_derivative,
 )
-from skmc.terms.term import Term, inner, per_member, random_weight
-from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
-
-EVERY_TRANSFORM: tuple[Transform, ...] = Rows(), Columns(), Blocks(2), Blocks(3)
-EVERY_LEARNED = [*product(EVERY_TRANSFORM, ("row", "global"), (1, 3))]
+from skmc.terms.term import Term, inner, per_member
+from skmc.terms.transforms import Rows, Transform, squared_distances
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
@@ -98,17 +91,6 @@ class DirichletEnergy(Term):
     def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
         return {self.transform.name: self.L}
 
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        found = []
-        for transform in EVERY_TRANSFORM:
-            k = transform.n_items(*shape)
-            A = rng.normal(k, k, std=1.0).abs()
-            L = graph_laplacian(A + A.mT)
-            found.append(cls(L, transform, random_weight(rng)))
-        shared = graph_laplacian(torch.ones(shape[0], shape[0], dtype=rng.dtype))
-        return [*found, cls(shared, Rows(), random_weight(rng))]
-
 
 class SparseDirichletEnergy(Term):
     r"""Energy of `DirichletEnergy` for a Laplacian in compressed rows.
@@ -167,18 +149,6 @@ class SparseDirichletEnergy(Term):
         half = self.transform.adjoint(self._times(self.transform(X)), *X.shape[-2:])
         value = self.weight.to(X) * inner(X, half)
         return value, 2 * per_member(self.weight, X) * half
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        found = []
-        for transform in EVERY_TRANSFORM:
-            k = transform.n_items(*shape)
-            each = torch.arange(k)
-            cols = torch.stack([each, each.roll(1), each.roll(-1)], -1).flatten()
-            values = torch.tensor([2.0, -1.0, -1.0], dtype=rng.dtype).repeat(k)
-            starts = torch.arange(0, 3 * k + 1, 3)
-            found.append(cls(starts, cols, values, transform, random_weight(rng)))
-        return found
 
 
 class LearnedEnergy(Term):
@@ -353,12 +323,3 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
     @torch.no_grad()
     def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
         return {self.transform.name: self.laplacian()}
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        found = []
-        for transform, adjacency, every in EVERY_LEARNED:
-            k = transform.n_items(*shape)
-            W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
-            found.append(cls(W, transform, weight, adjacency, every))
-        return found

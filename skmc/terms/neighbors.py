@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import NeighborGraph, Randomness, compressed_rows, nearest
-from skmc.terms.laplacian import EVERY_LEARNED, LearnedEnergy
-from skmc.terms.term import Term, inner, random_weight
+from skmc.linalg import NeighborGraph, compressed_rows, nearest
+from skmc.terms.laplacian import LearnedEnergy
+from skmc.terms.term import inner
 from skmc.terms.transforms import Rows, Transform
 
 BLOCK = 2**16  # largest number of elements gathered at once, to fit in the cache
@@ -179,16 +179,3 @@ class NeighborDirichletEnergy(LearnedEnergy):
         scale = 0.5 if self.by_row else 1.0
         S = self.similarity()[..., 1:]
         return {self.transform.name: NeighborGraph(self.edges, scale * S)}
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        found = []
-        for transform, adjacency, every in EVERY_LEARNED:
-            k = transform.n_items(*shape)
-            own = torch.eye(k, dtype=torch.bool)
-            others = rng.normal(k, k, std=1.0).masked_fill_(own, -torch.inf)
-            edges = others.argsort(-1)[..., : 2 + k // 2].flip(-2)
-            W = rng.normal(k, edges.shape[-1], std=1.0)
-            weight = random_weight(rng)
-            found.append(cls(W, edges, transform, weight, adjacency, every))
-        return found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from skmc.linalg import Randomness, full_svd, shrink_dense
-from skmc.terms.term import Term, inner, per_member, random_weight
+from skmc.linalg import full_svd, shrink_dense
+from skmc.terms.term import Term, inner, per_member
 
 
 class Weighted(Term):
@@ -25,10 +23,6 @@ class Weighted(Term):
     def __init__(self, weight: float | Tensor):
         super().__init__()
         self.add_weight("weight", weight)
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        return [cls(random_weight(rng))]
 
 
 class L1Norm(Weighted):
@@ -162,10 +156,6 @@ class Box(Term):
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         return V.clamp(-self.bound, self.bound)
 
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        return [cls(4.0)]
-
 
 class TotalVariation(Term):
     r"""Anisotropic total variation, a *sum* over pairs of neighboring cells.
@@ -215,7 +205,3 @@ class TotalVariation(Term):
             grad.narrow(dim, 1, length).add_(sign)
             grad.narrow(dim, 0, length).sub_(sign)
         return value, grad
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        return [cls(random_weight(rng), random_weight(rng))]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import reduce
-from types import SimpleNamespace
 from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.linalg import NeighborGraph, Randomness
-from skmc.terms.norms import L1Norm
+from skmc.linalg import NeighborGraph
 from skmc.terms.term import Term, inner, per_member
 
 
@@ -60,12 +58,6 @@ class SquaredError(Term):
     def select(self, members: Tensor) -> None:
         self.data = self.data.select(members)
 
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        values, mask = rng.normal(*shape, std=1.0), rng.normal(*shape, std=1.0) > -0.5
-        weights = rng.normal(*shape, std=1.0).square()
-        return [cls(Observed(values, mask, weights=w)) for w in (None, weights)]
-
 
 class LinearMap(Protocol):
     """Linear measurements ``A``, such as those in `skmc.sensing`."""
@@ -111,15 +103,6 @@ class MeasurementError(Term):
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         residual = self.operator.forward(X) - self.y
         return 0.5 * residual.square().sum(-1), self.operator.adjoint(residual)
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        A = Randomness.of([0], (), rng.dtype).normal(5, shape[0] * shape[1], std=1.0)
-        operator = SimpleNamespace(
-            forward=lambda X: X.flatten(-2) @ A.mT,
-            adjoint=lambda r: (r @ A).unflatten(-1, shape),
-        )
-        return [cls(operator, rng.normal(1, 5, std=1.0)[..., 0, :])]
 
 
 class Sum(Term):
@@ -172,8 +155,3 @@ class Sum(Term):
         for term in self:
             found |= term.laplacians()
         return found
-
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        parts = (SquaredError, L1Norm)
-        return [cls(part.examples(shape, rng)[0] for part in parts)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import NeighborGraph, Randomness
+from skmc.linalg import NeighborGraph
 
 
 def per_member(
@@ -192,23 +190,6 @@ class Term(nn.Module):
         """
         return {}
 
-    @classmethod
-    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        """Instances for the tests that every term of the package passes.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape of the completions, ``(n_rows, n_cols)``.
-        rng : Randomness
-            Source of weights and parameters, with their batch axes.
-
-        Returns
-        -------
-        sequence of Term
-        """
-        raise NotImplementedError(f"{cls.__name__} has no examples to be tested on.")
-
 
 def narrow(tensor: Tensor, members: Tensor) -> Tensor:
     """Select members of a tensor, or of a parameter and its gradient."""
@@ -217,8 +198,3 @@ def narrow(tensor: Tensor, members: Tensor) -> Tensor:
     fewer = nn.Parameter(tensor.detach()[members])
     fewer.grad = None if tensor.grad is None else tensor.grad[members]
     return fewer
-
-
-def random_weight(rng: Randomness) -> Tensor:  # (*batch,)
-    """Draw a weight between 0 and 2 for each member, for `Term.examples`."""
-    return rng.uniform(1, 1, 1.0)[..., 0, 0] + 1

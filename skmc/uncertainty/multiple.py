@@ -33,6 +33,7 @@ from skmc.compatibility import (
 )
 from skmc.linalg import Seed, seed_of, truncated_normal
 from skmc.loop import FitTasks
+from skmc.metrics import check_level
 from skmc.model_selection import (
     PATTERNS,
     CellSplit,
@@ -281,8 +282,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             Both ends are tables for a table; missing categories stay missing.
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         n = len(self.scores_)
         q = self.scores_[min(math.ceil(level * (n + 1)), n) - 1]
         half = q * np.hypot(self.std_, self.noise_)

@@ -11,6 +11,8 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
+from skmc.metrics import check_level
+
 
 class Pooled(NamedTuple):
     """A pooled estimate, see `pool`.
@@ -79,8 +81,7 @@ class Pooled(NamedTuple):
         age       1.0  0.09  1.91
         bmi       5.2  4.03  6.37
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level!r}.")
+        check_level(level)
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:

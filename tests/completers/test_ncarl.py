@@ -11,7 +11,6 @@ from skmc import Observed, patterns
 from skmc.completers import NCARLCompleter
 from skmc.completers.ncarl import BLOCK, NCARL, adaptive_laplacian
 from skmc.datasets import load_photo
-from skmc.loop import solve
 
 
 def laplacian_by_loops(X, k):
@@ -164,19 +163,6 @@ def test_a_wide_matrix_is_solved_transposed():
     tall, wide = (make(NCARLCompleter, **given).fit(Z) for Z in (X, X.T))
     np.testing.assert_allclose(wide.reconstruction_, tall.reconstruction_.T, atol=1e-6)
     np.testing.assert_allclose(wide.laplacian_, tall.laplacian_, atol=1e-9)
-
-
-def test_members_of_a_batch_do_not_interact():
-    members = [
-        observed(m=20, n=12, rate=rate, seed=k) for k, rate in enumerate((0.2, 0.8))
-    ]
-    batch = Observed(
-        torch.stack([d.values for d in members]), torch.stack([d.mask for d in members])
-    )
-    together = solve(NCARL(10.0, 5), batch, max_iter=3, check_every=1)
-    for k, data in enumerate(members):
-        alone = solve(NCARL(10.0, 5), data, max_iter=3, check_every=1)
-        torch.testing.assert_close(together.X[k], alone.X, atol=1e-8, rtol=0)
 
 
 def test_numbers_are_chosen_on_observed_cells():

@@ -303,8 +303,7 @@ def test_extreme_shapes(shape, patch_size, rate):
 
 def chosen(completer, shape, seed):
     data = observed(shape)
-    split = partial(data.split, 0.1, seed, completer._drawn)
-    attempts = Trials(split, Randomness.of([seed]))
+    attempts = Trials(partial(completer._split, data, seed), Randomness.of([seed]))
     return completer._choose(data, attempts).params["patch_size"]
 
 

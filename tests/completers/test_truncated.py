@@ -188,25 +188,6 @@ def test_the_order_of_rows_and_columns_does_not_matter(name):
     torch.testing.assert_close(other, last(solver, data, 40).X[i, j])
 
 
-@every_solver
-def test_members_of_a_batch_are_independent(name):
-    problems = [problem(noise=noise, seed=seed)[1] for seed, noise in enumerate([0, 1])]
-    batch = Observed(
-        torch.stack([data.values for data in problems]),
-        torch.stack([data.mask for data in problems]),
-    )
-    solver, _, n_iter = SOLVERS[name]
-    options = {"max_iter": n_iter, "tol": 1e-3}
-    together = solve(solver(2), batch, **options)
-    for k, data in enumerate(problems):
-        alone = solve(solver(2), data, **options)
-        assert alone.n_iter == together.n_iter[k]
-        torch.testing.assert_close(together.X[k], alone.X, rtol=1e-6, atol=1e-8)
-        torch.testing.assert_close(
-            together.residual[k], alone.residual, rtol=1e-4, atol=0
-        )
-
-
 @pytest.mark.parametrize("cls", [TruncatedADMM, TruncatedAPGL])
 def test_the_residual_vanishes_at_a_solution_only(cls):
     _, data = problem(noise=0.3)

@@ -13,6 +13,7 @@ import torch
 
 from skmc import GaussianCompleter, SoftImputeCompleter
 from skmc.panel import effect
+from skmc.panel.outcomes import Panel
 
 matplotlib.use("Agg")
 
@@ -349,3 +350,25 @@ def test_bad_long_tables(name):
     X = given.pop("X", lambda t: t)(long_form(*panel()))
     with pytest.raises(ValueError, match=message):
         effect(X, **given)
+
+
+def test_covariates_of_units_that_overlap_little_are_least_squares():
+    """Units of three times each, of which the first and the last are far apart."""
+    rng = np.random.RandomState(0)
+    m, n = 150, 152
+    rows, cols = (
+        np.repeat(np.arange(m), 3),
+        np.add.outer(np.arange(m), range(3)).ravel(),
+    )
+    Z, treated = rng.randn(m, n).cumsum(0), np.zeros((m, n), bool)
+    X = np.full((m, n), np.nan)
+    X[rows, cols] = rng.randn(3 * m)
+    treated[0, 1] = True
+    rows, cols = np.nonzero(~np.isnan(X) & ~treated)
+    A = np.zeros((len(rows), m + n + 1))
+    A[np.arange(len(rows)), rows] = A[np.arange(len(rows)), m + cols] = 1
+    A[:, -1] = Z[rows, cols]
+    slope = np.linalg.lstsq(A, X[rows, cols], rcond=None)[0][-1]
+    explained = Panel.read(X, treated, None, None, None, [Z]).explained
+    known = ~np.isnan(X)
+    np.testing.assert_allclose(explained[known], slope * Z[known], rtol=1e-7)

@@ -11,9 +11,6 @@ from torch import Tensor, nn
 
 from skmc import Observed
 from skmc.completers.ialm import InexactALM
-from skmc.completers.ncarl import NCARL
-from skmc.completers.svt import SingularValueThresholding
-from skmc.completers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 from skmc.linalg import Randomness
 from skmc.loop import Run, solve, tensorwise
 from skmc.models import FactorProduct
@@ -123,11 +120,6 @@ SOLVERS = {
     "own": lambda data, k: Own(data, model(k), of(k), data.values / 10),
     "ALM": lambda data, k: InexactALM(),
     "hard rank": lambda data, k: HardRank(2, data.values),
-    "SVT": lambda data, k: SingularValueThresholding(2.0),
-    "ADMM": lambda data, k: TruncatedADMM(1),
-    "APGL": lambda data, k: TruncatedAPGL(1),
-    "WRE": lambda data, k: WeightedTruncated(1),
-    "NCARL": lambda data, k: NCARL(0.1, 3),
     "FISTA": lambda data, k: ProximalGradient(
         SquaredError(data), NuclearNorm(of(k)), torch.ones_like(of(k))
     ),

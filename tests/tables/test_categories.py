@@ -114,7 +114,7 @@ def test_sparse_cells_are_held_out_without_a_column_of_the_category():
     cells = entries.rows, entries.cols, entries.values, entries.matrix_shape
     data = SparseObserved.of(*cells)
     layout = completer._table.layout
-    train, held_out = data.split(0.1, 0, None, layout.first_columns)
+    train, held_out = data.split(0.1, 0, layout.first_columns)
     assert len(train.values) + len(held_out.values) == len(data.values)
     assert len(held_out.values) == pytest.approx(0.1 * len(data.values), rel=0.3)
     mask = torch.zeros(X.shape[0], 5, dtype=bool)

@@ -21,7 +21,7 @@ from skmc.completers.auto._fitted import as_seen_by, compares_columns
 from skmc.completers.mean import MeanCompleter
 from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.model_selection import predict_cells
-from skmc.stacking import MIN_WEIGHT, HeldOutCategory, Priors, Stacking, rms
+from skmc.stacking import MIN_WEIGHT, HeldOutCategory, PriorSizes, Stacking, rms
 
 WORTHWHILE = 0.01  # smallest relative gain for which more is tried
 EXACT = 1e-5  # error relative to that of the means, below which nothing else is tried
@@ -370,7 +370,7 @@ class Comparison:
             return np.inf
         return rms(self._stacking().residuals, self._times(self.n_parts))
 
-    def _stacking(self, priors: Priors | None = None) -> Stacking:
+    def _stacking(self, priors: PriorSizes | None = None) -> Stacking:
         cells, layout = self.held_out(), self.layout
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
         place = cells.rows, cells.cols, self.cells.matrix_shape[1]

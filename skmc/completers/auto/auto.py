@@ -30,7 +30,7 @@ from skmc.base import (
     warn_of_units,
     warn_user,
 )
-from skmc.cells import Container, Entries, Given, LikeObserved
+from skmc.cells import Container, Entries, Given, LikeObserved, Scaling
 from skmc.completers._units import standardized
 from skmc.completers.auto._candidates import Candidate, selected
 from skmc.completers.auto._comparison import Cold, Comparison, Sample
@@ -42,6 +42,7 @@ from skmc.completers.auto._fitted import (
 )
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, time_limit
+from skmc.metrics import check_level
 from skmc.new_rows import RowIndex
 from skmc.parameters import Positive, Seed, Workers
 from skmc.stacking import Spread
@@ -371,35 +372,28 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         if not any(compares_columns(c.estimator) for group in groups for c in group):
             order = _order_by_content(given.matrix, given.weights_of_rows, seed)
         rows, cold = _reordered(given, order), Cold.of(given)
-        cells, known = rows.matrix, dict(rows.known)
-        used = rows.weights_of_rows > 0
-        if rows.row_weights is not None:
-            known["sample_weight"] = rows.row_weights
-            known = known_of_rows(known, np.flatnonzero(used))
-        layout, how = given.layout, self._units(given)
-        scaling = rows.data.scaling_of("columns" if how == "columns" else None)
-        whole = Sample(standardized(cells[used], scaling), known)
-        sample = whole.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // cells.shape[1])))
-        labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
-        entries = Entries.of_matrix(sample.cells, layout=layout)
-        # Otherwise a held-out category could be inferred from its other columns.
-        label = labels[:, given.first_columns][entries.rows, entries.cols]
-        comparison = Comparison(entries, label, scaling, sample.known, self.n_jobs)
+        cold = Cold(cold.rows[order], cold.cols)
+        how = "columns" if self._units(given) == "columns" else None
+        scaling = rows.data.scaling_of(how)
+        whole = _sample_of(rows, scaling)
+        n_cols = whole.cells.shape[1]
+        sample = whole.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // n_cols)))
+        comparison = self._comparison(given, sample, scaling, seed)
         self._compare(comparison, groups, tasks)
         stacking = comparison.stack()
-        cold = Cold(cold.rows[order], cold.cols)
         members, weights, cold_weights = cold.weights(comparison, stacking)
         completers = comparison.last_fits(members, whole, sample, tasks)
-        of_table = layout, stacking.calibrations
-        stack = Stack(completers, list(weights), scaling, *of_table)
-        values = given.statistics.fill(cells, _completed(stack, cells, used))
+        of_table = given.layout, stacking.calibrations
+        stack, for_cold = (
+            Stack(completers, list(by_column), scaling, *of_table)
+            for by_column in (weights, cold_weights)
+        )
+        values = given.statistics.fill(rows.matrix, _completed(stack, rows))
         if cold.rows.any():
-            own = Stack(completers, list(cold_weights), scaling, *of_table)
-            values[cold.rows] = _completed(own, cells, used)[cold.rows]
-        values = values[np.argsort(order)]
-        found = zip(comparison.members, stacking.common, strict=True)
+            values[cold.rows] = _completed(for_cold, rows)[cold.rows]
+        common = zip(comparison.members, stacking.common, strict=True)
         attributes = {
-            "weights_": {trial.name: float(weight) for trial, weight in found},
+            "weights_": {trial.name: float(weight) for trial, weight in common},
             "column_weights_": dict(zip(completers, weights, strict=True)),
             "completers_": completers,
             "verdict_": comparison.verdict(stacking),
@@ -408,7 +402,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         }
         fitted = FittedStack(
             statistics=given.statistics,
-            completion=values.astype(cells.dtype),
+            completion=values[np.argsort(order)].astype(rows.matrix.dtype),
             index=index,
             row_map=stack,
             whole_answer=bool(cold.rows.any()),
@@ -418,10 +412,20 @@ class AutoCompleter(Explains, Samples, TakesBounds):
                 stacking.variances,
                 comparison.donors(),
                 comparison.held_out().cols,
-                cells.shape[1],
+                n_cols,
             ),
         )
         return Outcome(fitted, attributes, interrupted=comparison.interrupted)
+
+    def _comparison(
+        self, given: Given, sample: Sample, scaling: Scaling, seed: int
+    ) -> Comparison:
+        """Label the parts of the observed cells that candidates are to predict."""
+        labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
+        entries = Entries.of_matrix(sample.cells, layout=given.layout)
+        # Otherwise a held-out category could be inferred from its other columns.
+        label = labels[:, given.first_columns][entries.rows, entries.cols]
+        return Comparison(entries, label, scaling, sample.known, self.n_jobs)
 
     def _units(self, given: Given) -> str | None:
         """The scaling, which is that of the candidates, too."""
@@ -504,8 +508,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             ends are rounded and clipped like the completion. NaN as in `predict_std`.
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         cells = read_rows(self, X)
         half = self._fitted.spread.quantile(level) * self._fitted.deviations(cells)
         center = self._model_values(cells)
@@ -584,8 +587,18 @@ def _reordered(given: Given, order: np.ndarray) -> Given:
     )
 
 
-def _completed(stack: Stack, cells: np.ndarray, used: np.ndarray) -> np.ndarray:
+def _sample_of(rows: Given, scaling: Scaling) -> Sample:
+    """The rows that are used in the fit, standardized, with their side information."""
+    used, known = rows.weights_of_rows > 0, dict(rows.known)
+    if rows.row_weights is not None:
+        known["sample_weight"] = rows.row_weights
+        known = known_of_rows(known, np.flatnonzero(used))
+    return Sample(standardized(rows.matrix[used], scaling), known)
+
+
+def _completed(stack: Stack, rows: Given) -> np.ndarray:
     """The values of all cells; rows that are not used in the fit are new ones."""
+    cells, used = rows.matrix, rows.weights_of_rows > 0
     values = np.empty(cells.shape)
     values[used] = stack.combined(cells[used], reconstruction)
     if not used.all():

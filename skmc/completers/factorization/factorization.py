@@ -404,7 +404,7 @@ class FactorizationCompleter(
             plain = not informed and self.alpha is None and self.scaling is not None
             if first < BY_PATH and plain:
                 start = self._by_path(data, size, first, trials)
-            best = _Trial(0.0, size, first, side, start)
+            best = _Attempt(0.0, size, first, side, start)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
         if informed:
             return Choice({**chosen, "lambda_side": best.side})
@@ -426,7 +426,7 @@ class FactorizationCompleter(
         return factors
 
     def _recovered(
-        self, data: Any, trials: Trials, best: _Trial | None
+        self, data: Any, trials: Trials, best: _Attempt | None
     ) -> Recovered | None:
         """A matrix that the cells determine, or that completes them better.
 
@@ -557,7 +557,7 @@ def _factors(fitted: FittedFactors) -> dict[str, Any]:
     return {"row_factors_": fitted.left, "col_factors_": fitted.right}
 
 
-class _Trial(NamedTuple):
+class _Attempt(NamedTuple):
     """A solution for the cells to train on, and its error on the others."""
 
     error: float
@@ -579,7 +579,7 @@ class _FactorSearch:
     trials: Trials
     side: float | None  # weight of linear priors; None is proportional to the ridge
     per_ridge: float  # ratio of the two weights
-    best: _Trial | None = None
+    best: _Attempt | None = None
 
     def walk(self, steps: Iterable[tuple[int, float]], patience: int) -> None:
         """Try ranks and weights in order, until ``patience`` of them are no better."""
@@ -598,7 +598,7 @@ class _FactorSearch:
             solution = self.trials.run(solver, max_iter=sweeps)
             factors = _last_factors(solution.X, rank, row_biases=True)
             error = _error(solution, *self.trials.cells)
-            last = _Trial(error, rank, weight, side, factors)
+            last = _Attempt(error, rank, weight, side, factors)
             if self.best is None or last.error < self.best.error:
                 self.best, failures = last, 0
             else:
@@ -658,7 +658,7 @@ def _error(solution: Solution, train: Any, held_out: Any) -> float:
     return float((squares / variance).sum() * variance.double().log().mean().exp())
 
 
-def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
+def _resized(last: _Attempt, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
     """Factors of a trial with more or fewer components.
 
     The components with the largest singular values are kept. New ones, and those that
@@ -714,31 +714,13 @@ def _with_more(
     model, values = fitted.models[0], cast(np.ndarray, fitted.values)
     starts, cols = fitted.seen
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    touched, local = np.unique(more.rows, return_inverse=True)
-    known = touched[touched < len(starts) - 1]
-    old = np.flatnonzero(np.isin(rows, known))
-    shape = len(touched), more.shape[1]
-    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
-    kept = ~np.isin(
-        before.rows.numpy() * shape[1] + before.cols.numpy(),
-        local * shape[1] + more.cols,
-    )
-    after = _cells(
-        np.concatenate([before.rows[kept], local]),
-        np.concatenate([before.cols[kept], more.cols]),
-        np.concatenate([before.values[kept], more.values.astype(values.dtype)]),
-        shape,
-    )
-    rows = np.concatenate([np.delete(rows, old), touched[after.rows]])
-    order = np.argsort(rows, kind="stable")
-    rows = rows[order]
-    cols = np.concatenate([np.delete(cols, old), after.cols.numpy()])[order]
-    values = np.concatenate([np.delete(values, old), after.values.numpy()])[order]
-    whole = SparseObserved(
-        torch.from_numpy(rows),
-        torch.from_numpy(cols.astype(np.int64)),
-        torch.from_numpy(values),
-        more.shape,
+    earlier = _cells(rows, cols, values, (len(starts) - 1, more.shape[1]))
+    added = more.rows, more.cols, more.values.astype(values.dtype)
+    whole = earlier.replaced(_cells(*added, more.shape))
+    touched = torch.from_numpy(np.unique(more.rows))
+    before, after = earlier.of_rows(touched), whole.of_rows(touched)
+    rows, cols, values = (
+        part.numpy() for part in (whole.rows, whole.cols, whole.values)
     )
     one_unit = fitted.statistics.one_unit
     statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
@@ -748,7 +730,7 @@ def _with_more(
     with threads_for(work_of(len(after.values))):
         stream = _stream(fitted).extended(*more.shape, row_biases)
         stream = stream.replaced(
-            torch.from_numpy(touched),
+            touched,
             before,
             after,
             scaling,

@@ -33,7 +33,7 @@ from skmc.completers.series._stack import HELD_OUT, SeriesStack
 from skmc.completers.series._table import Series, TimeGrid, TimeTable
 from skmc.linalg import seed_of, threads_for
 from skmc.loop import FitTasks
-from skmc.metrics import nmae
+from skmc.metrics import check_level, nmae
 from skmc.parameters import Count, Seed
 from skmc.patterns import moved_gaps
 from skmc.stacking import Spread
@@ -406,8 +406,7 @@ class SeriesCompleter(Estimator):
         high : DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
             The interval of an observed cell is its value.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        check_level(level)
         table, values, std, spread = self._predict(X)
         half = std * spread.quantile(level)
         low, high = (self._admitted(end) for end in (values - half, values + half))
