@@ -27,6 +27,7 @@ from skmc.base import (
     row_names,
 )
 from skmc.cells import Container, Given, Scaling
+from skmc.cells.copies import copies
 from skmc.compatibility import Interval
 from skmc.completers._trees import (
     FittedTrees,
@@ -398,7 +399,8 @@ class _Chains:
     levels : list of ndarray or None
         Values to which the draws of each group are restricted.
     n_parts : int
-        Number of parts of the rows, which the draws leave out in turn.
+        Number of parts of the rows, which the draws leave out in turn. Copies of a row
+        are in one part.
     rng : RandomState
         Source of parts, trees and draws.
     """
@@ -416,7 +418,7 @@ class _Chains:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
         self.weights = weights
         self.levels, self.ridges, self.rng = levels, ridges, rng
-        self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
+        self.n_parts, self.part = n_parts, rng.permutation(len(X))[copies(X)] % n_parts
         self.sweeps: list[list[_ChainModel]] = []
         self.in_bag: list[np.ndarray] = []
         # Moments of the missing cells after each sweep, (n_chains, n_cols).
