@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File, around
+from skmc._command.spellings import alike
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.blocks.parts import arrow
+from skmc.blocks.fragments import arrow
 from skmc.cells import Scaling, SparseObserved, SparseValues
 
 

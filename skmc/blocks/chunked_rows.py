@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skmc.blocks.block_observed import moments_of
 from skmc.blocks.chunks import Chunks
-from skmc.blocks.observed import moments_of
 from skmc.cells import Observed, Scaling
 from skmc.linalg import LowRank, work_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.blocks.parts import Part, arrow
+from skmc.blocks.fragments import Part, arrow
 
 SIDES = ("row", "col")
 

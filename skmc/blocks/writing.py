@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
-from skmc.blocks.rows import StoredCells
+from skmc.blocks.fragments import PART_ROWS, arrow, parts_of, value_dtype
 from skmc.blocks.sorting import (
     SIDES,
     block_size,
@@ -30,6 +29,7 @@ from skmc.blocks.sorting import (
     read_ids,
     scattered,
 )
+from skmc.blocks.stored_cells import StoredCells
 from skmc.blocks.workers import Local, OnCluster, logged
 from skmc.cells import CsvFiles, StoredEntries
 

@@ -14,7 +14,7 @@ from skmc.base import IterativeCompleter
 from skmc.cells import Entries
 from skmc.checks.expect import close, equal, expect, raises
 from skmc.checks.problems import Case, devices, low_rank, rank_two, small_problem
-from skmc.checks.table import check
+from skmc.checks.registry import check
 from skmc.metrics import relative_error
 
 ROW_WISE = (

@@ -15,7 +15,7 @@ from skmc.base import IterativeCompleter
 from skmc.cells import Entries
 from skmc.checks.expect import equal, expect, raises
 from skmc.checks.problems import Case, small_problem
-from skmc.checks.table import check, having
+from skmc.checks.registry import check, having
 from skmc.compatibility import generate_invalid_param_val, make_constraint
 
 READ = "leave reading to BaseCompleter, and check nothing of X before"

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from skmc.cells import Entries
 from skmc.checks.expect import close, equal, expect, raises, warns
 from skmc.checks.problems import CONTAINERS, Case, small_problem
-from skmc.checks.table import check
+from skmc.checks.registry import check
 
 READ = (
     "read nothing yourself: _fit_cells gets the cells as given.matrix, NaN where one "

@@ -12,7 +12,7 @@ import numpy as np
 from skmc.cells import Entries
 from skmc.checks.expect import close, expect, warns
 from skmc.checks.problems import Case, low_rank, rank_two, small_problem
-from skmc.checks.table import check, having, of_iterative
+from skmc.checks.registry import check, having, of_iterative
 from skmc.compatibility import CALLBACKS
 from skmc.metrics import relative_error, rmse
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skmc.base import BaseCompleter
 from skmc.checks import _answers, _failures, _inputs, _iterations
 from skmc.checks.problems import Case
-from skmc.checks.table import CHECKS
+from skmc.checks.registry import CHECKS
 from skmc.exceptions import CompletionWarning
 
 MODULES = _inputs, _answers, _failures, _iterations  # their checks are in the table

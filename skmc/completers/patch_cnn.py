@@ -58,7 +58,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
     network sees the observed cells of the patch, :math:`P(M)`, and their mask,
     :math:`P`, but not the cell itself.
 
-    The network is `skmc.models.patch_cnn.PatchCNN` with reflection at the borders.
+    The network is `skmc.models.patch_network.PatchCNN` with reflection at the borders.
     Training (see `skmc.completers.patch_cnn.PatchTraining`) removes from some patches
     the cells that will be unknown around a random hidden cell when it is filled, so
     that patches show as many cells in training as in filling, on average. Holes are
@@ -139,7 +139,7 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
         seeing the cell.
     patch_size_ : int
         The side that was used.
-    network_ : skmc.models.patch_cnn.PatchCNN
+    network_ : skmc.models.patch_network.PatchCNN
         The trained network, on the CPU.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from skmc.inverses.checks import check_count, check_matrix, check_number
+from skmc.inverses.arguments import check_count, check_matrix, check_number
 from skmc.inverses.dsvd_steps import objective, random_orthonormal, scaled, step_of_side
 from skmc.inverses.inverse import LDMinv
 from skmc.inverses.inverse_training import descend

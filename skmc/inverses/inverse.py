@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from skmc.inverses.checks import check_count, check_matrix, check_number
+from skmc.inverses.arguments import check_count, check_matrix, check_number
 from skmc.inverses.inverse_training import Spectra, descend, fit_gauss_newton
 from skmc.inverses.unrolled import unrolled
 

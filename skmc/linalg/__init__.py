@@ -1,5 +1,11 @@
 """Linear algebra that several solvers share."""
 
+from skmc.linalg.activations import (
+    ACTIVATIONS,
+    Activation,
+    SpectralActivation,
+    apply_to_singular_values,
+)
 from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.elimination import Elimination, RowPairs, grams
@@ -26,12 +32,6 @@ from skmc.linalg.ridge import OVER, RowModel
 from skmc.linalg.row_equations import normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.shrinkage import shrink, shrink_dense, subtracted
-from skmc.linalg.spectral import (
-    ACTIVATIONS,
-    Activation,
-    SpectralActivation,
-    apply_to_singular_values,
-)
 from skmc.linalg.svd import SVD, full_svd, partial_svd, spectral_norm, svd_of
 from skmc.linalg.threads import (
     Workload,

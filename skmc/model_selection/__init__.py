@@ -7,7 +7,7 @@ from skmc.model_selection.error_scorer import ErrorScorer
 from skmc.model_selection.grid import BatchedGridSearchCV
 from skmc.model_selection.held_out_errors import HeldOutErrors
 from skmc.model_selection.i_score import energy_i_score
-from skmc.model_selection.ranking import RankingScorer
+from skmc.model_selection.ranking_scorer import RankingScorer
 from skmc.model_selection.splitters import PATTERNS, CellSplit, CountSplit, LeaveLastOut
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import mae, rmse
-from skmc.model_selection.ranking import check_scored
+from skmc.model_selection.ranking_scorer import check_scored
 
 ERRORS = {"rmse": rmse, "mae": mae}
 

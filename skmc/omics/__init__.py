@@ -1,5 +1,5 @@
 """Completion of the matrices of AnnData: expression, proteins, counts, spots."""
 
-from skmc.omics.complete import complete
+from skmc.omics.layers import complete
 
 __all__ = ["complete"]

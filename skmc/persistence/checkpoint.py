@@ -16,7 +16,7 @@ from torch import Tensor
 
 from skmc.linalg import ACTIVATIONS, ENTROPY, fresh_seed
 from skmc.loop import STORE, Solution, Work
-from skmc.persistence import files
+from skmc.persistence import archive
 from skmc.persistence.serialize import StorageError, attributes
 from skmc.solvers import Solver
 
@@ -139,7 +139,7 @@ class _Folder:
         if self.n_seeds == len(self.seeds):
             self.seeds.append(fresh_seed())
             text = json.dumps(self.seeds)
-            files.replace_file(self.seeds_file, lambda part: part.write_text(text))
+            archive.replace_file(self.seeds_file, lambda part: part.write_text(text))
         self.n_seeds += 1
         return self.seeds[self.n_seeds - 1]
 
@@ -147,11 +147,11 @@ class _Folder:
     def fit(self, estimator: Any, cells: object) -> Iterator[None]:
         params = estimator.get_params(deep=False)
         try:
-            params = files.fingerprint(params)
+            params = archive.fingerprint(params)
         except TypeError:  # a parameter cannot be stored, such as another estimator
             params = joblib.hash(params)
         before = self.fit_id
-        self.fit_id = files.fingerprint([type(estimator).__name__, params, cells])
+        self.fit_id = archive.fingerprint([type(estimator).__name__, params, cells])
         try:
             yield
         finally:
@@ -163,13 +163,13 @@ class _Folder:
         self.number += 1
         for numbers, file in self.files.items():
             if self.number in numbers and self.number not in self.loaded:
-                self.loaded = files.read(file, KIND)
+                self.loaded = archive.read(file, KIND)
         if self.number in self.loaded:
             return self._verified(*self.loaded.pop(self.number))
         parts = {k: v for k, v in attributes(data).items() if isinstance(v, Tensor)}
         self.supplied = {"data": data, "solver": solver, **parts, **FUNCTIONS}
         if self.running.exists():
-            number, fit_id, work = files.read(
+            number, fit_id, work = archive.read(
                 self.running, KIND, supplied=self.supplied
             )
             if number == self.number:
@@ -190,10 +190,10 @@ class _Folder:
         if self.unwritten:
             first, last = min(self.unwritten), max(self.unwritten)
             name = f"finished-{first}-{last + 1}.skmc"
-            files.write(self.path / name, KIND, self.unwritten)
+            archive.write(self.path / name, KIND, self.unwritten)
             self.unwritten = {}
         stored = self.number, self.fit_id, work()
-        files.write(self.running, KIND, stored, supplied=self.supplied)
+        archive.write(self.running, KIND, stored, supplied=self.supplied)
         self.next_write = time.monotonic() + self.every
 
     def finish(self, solution: Solution) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skmc.base import HOOKS
-from skmc.persistence import files
+from skmc.persistence import archive
 from skmc.persistence.serialize import StorageError
 
 
@@ -68,7 +68,7 @@ def save(completer: Any, path: str | os.PathLike) -> None:
     """
     if not isinstance(completer, BaseEstimator):
         raise TypeError(f"save stores completers, got {type(completer).__name__}.")
-    files.write(path, "completer", completer, omit=HOOKS)
+    archive.write(path, "completer", completer, omit=HOOKS)
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -102,7 +102,7 @@ def load(path: str | os.PathLike) -> Any:
     --------
     save : Writes the file.
     """
-    completer = files.read(path, "completer", device="cpu")
+    completer = archive.read(path, "completer", device="cpu")
     if not isinstance(completer, BaseEstimator):
         raise StorageError(
             f"{path} holds a {type(completer).__name__}, not a completer."

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from skmc.new_rows import Deferred
 from skmc.persistence.classes import find_class, qualified_name, why_not_storable
-from skmc.persistence.kinds import DTYPES, KINDS, is_extension, tag_of
+from skmc.persistence.compound import DTYPES, KINDS, is_extension, tag_of
 
 JSON_TYPES = (bool, int, str, type(None))
 BUILT_IN: tuple[type, ...] = (dict, float, int, list, set, str, tuple)

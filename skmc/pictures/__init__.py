@@ -1,6 +1,6 @@
 """Pictures, gray or with channels: shapes, completion in blocks, estimates."""
 
-from skmc.pictures.complete import Estimate, complete, estimate
-from skmc.pictures.shapes import as_matrix, as_picture
+from skmc.pictures.channels import as_matrix, as_picture
+from skmc.pictures.in_blocks import Estimate, complete, estimate
 
 __all__ = ["Estimate", "complete", "estimate"]

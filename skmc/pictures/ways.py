@@ -14,7 +14,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.linalg import diffuse, seed_of
 from skmc.pictures.blocks import crop
-from skmc.pictures.shapes import as_matrix, as_picture
+from skmc.pictures.channels import as_matrix, as_picture
 
 HELD_OUT_SHARE = 0.1
 ROUNDING = 1e-12  # share of the variance of the first principal component

@@ -6,10 +6,10 @@ options or in other Axes.
 """
 
 from skmc.plot.completion import CompletionDisplay
+from skmc.plot.contributions import ExplanationDisplay
 from skmc.plot.convergence import ConvergenceDisplay
 from skmc.plot.distribution import DistributionDisplay
 from skmc.plot.event_study import EventStudyDisplay
-from skmc.plot.explanation import ExplanationDisplay
 from skmc.plot.history import HistoryDisplay
 from skmc.plot.laplacian import LaplacianDisplay
 from skmc.plot.missingness import MissingnessDisplay

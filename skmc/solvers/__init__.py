@@ -6,7 +6,6 @@ from skmc.solvers.descent import Descent, DescentResult
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.narrowing import modules_in
-from skmc.solvers.norms import norm, parameter_norm, ratio, relative_norm
 from skmc.solvers.parametric import (
     LARGEST_STEP,
     Adam,
@@ -14,6 +13,7 @@ from skmc.solvers.parametric import (
     ParametricSolver,
     RelativeAdam,
 )
+from skmc.solvers.relative import norm, parameter_norm, ratio, relative_norm
 from skmc.solvers.row_descent import CodeDescent, CodeResult, NetworkResult, RowDescent
 from skmc.solvers.row_systems import solved
 from skmc.solvers.solver import (

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.solvers.norms import norm, ratio
+from skmc.solvers.relative import norm, ratio
 from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import SquaredError
 

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, NeighborGraph
 from skmc.models import FactorProduct
-from skmc.solvers.norms import relative_slope
 from skmc.solvers.parametric import (
     Adam,
     ParametricResult,
     ParametricSolver,
     RelativeAdam,
 )
+from skmc.solvers.relative import relative_slope
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.norms import parameter_norm, ratio, relative_slope
 from skmc.solvers.parametric import ParametricResult, ParametricSolver
+from skmc.solvers.relative import parameter_norm, ratio, relative_slope
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
-from skmc.solvers.norms import parameter_norm, relative_slope
 from skmc.solvers.parametric import Adam
+from skmc.solvers.relative import parameter_norm, relative_slope
 from skmc.solvers.solver import Result, Solver, State
 from skmc.terms import Term, inner
 

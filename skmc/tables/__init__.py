@@ -9,6 +9,12 @@ from skmc.tables.doubts import (
     warn_of_columns,
 )
 from skmc.tables.explained import explained_in_table
+from skmc.tables.fit_arguments import (
+    matrix_weights,
+    read_table_weights,
+    table_for,
+    weights_of_table_rows,
+)
 from skmc.tables.frames import (
     AnyMarks,
     as_table,
@@ -26,12 +32,6 @@ from skmc.tables.indicator import indicator_for, missing_cells, with_indicator
 from skmc.tables.levels import Categorical
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.raw_column import RawColumn
-from skmc.tables.reading import (
-    matrix_weights,
-    read_table_weights,
-    table_for,
-    weights_of_table_rows,
-)
 from skmc.tables.source import Source
 from skmc.tables.table import Table
 from skmc.tables.table_errors import errors

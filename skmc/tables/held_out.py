@@ -13,8 +13,8 @@ import numpy as np
 
 from skmc.base import Estimator
 from skmc.cells import Container, Entries
+from skmc.tables.fit_arguments import table_for
 from skmc.tables.frames import as_table, without
-from skmc.tables.reading import table_for
 from skmc.tables.source import Source
 from skmc.tables.table_errors import errors_of
 

@@ -1,6 +1,6 @@
 """Terms of an objective: data fits and regularizers."""
 
-from skmc.terms.laplacian import (
+from skmc.terms.dirichlet import (
     AdaptiveDirichletEnergy,
     DirichletEnergy,
     SparseDirichletEnergy,

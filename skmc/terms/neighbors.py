@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from skmc.linalg import NeighborGraph, compressed_rows, nearest
-from skmc.terms.laplacian import LearnedEnergy
+from skmc.terms.dirichlet import LearnedEnergy
 from skmc.terms.term import inner
 from skmc.terms.transforms import Rows, Transform
 

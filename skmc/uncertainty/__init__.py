@@ -1,6 +1,6 @@
 """Uncertainty: multiple completion, intervals, pooled estimates, Little's test."""
 
-from skmc.uncertainty.missingness import LittleTest, little_test
+from skmc.uncertainty.little import LittleTest, little_test
 from skmc.uncertainty.multiple import MultipleCompletion
 from skmc.uncertainty.pooling import Pooled, pool, pooled_fit
 

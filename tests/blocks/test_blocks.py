@@ -29,7 +29,7 @@ from skmc import (
     MeanCompleter,
     SoftImputeCompleter,
 )
-from skmc.blocks import observed, sorting, writing
+from skmc.blocks import block_observed, sorting, writing
 from skmc.persistence import checkpoint, load, save
 
 SMALL = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
@@ -94,7 +94,7 @@ def test_draws_in_blocks_are_those_in_memory(
     tmp_path, options, block_cells, small, monkeypatch
 ):
     """Whatever the blocks and the order of the cells; and so is all that follows."""
-    monkeypatch.setattr(observed, "SMALL", 10**6 if small else 10)
+    monkeypatch.setattr(block_observed, "SMALL", 10**6 if small else 10)
     rows, cols, values = triplets()
     completer = BayesianFactorizationCompleter(**{**DRAWS, **options})
     expected = clone(completer).fit(Entries.from_triplets(rows, cols, values, SHAPE))
@@ -202,7 +202,7 @@ def test_choices_do_not_depend_on_blocks(files):
         completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
         chosen.append((completer.rank_, completer.lambda_ridge_))
     assert chosen[0] == chosen[1]
-    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    cells = block_observed.BlockObserved(writing.sorted_blocks(ratings))
     held_out = {}
     for side in ("row", "col"):
         _, held = cells.split(0.1, 5)
@@ -218,7 +218,7 @@ def test_choices_do_not_depend_on_blocks(files):
 @pytest.mark.long
 @pytest.mark.parametrize("small", [True, False])
 def test_large_blocks_are_read_again(small, files, monkeypatch):
-    alive, most, load, seen = weakref.WeakSet(), [0], observed.loaded, []
+    alive, most, load, seen = weakref.WeakSet(), [0], block_observed.loaded, []
 
     def counting(*args):
         block = load(*args)
@@ -227,8 +227,8 @@ def test_large_blocks_are_read_again(small, files, monkeypatch):
         seen.append(args[0])
         return block
 
-    monkeypatch.setattr(observed, "loaded", counting)
-    monkeypatch.setattr(observed, "SMALL", 10**6 if small else 10)
+    monkeypatch.setattr(block_observed, "loaded", counting)
+    monkeypatch.setattr(block_observed, "SMALL", 10**6 if small else 10)
     ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
     FactorizationCompleter(**SMALL).fit(ratings)
     # The next one is read during the calls for the last.
@@ -274,7 +274,7 @@ def test_duplicates_in_different_files(tmp_path):
         ratings = Entries.from_parquet(
             folder, *NAMES, duplicates=how, folder=tmp_path / how, block_cells=100
         )
-        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        cells = block_observed.BlockObserved(writing.sorted_blocks(ratings))
         expected = Entries.from_triplets(
             rows, cols, np.append(values[:3] + added, values[3:]), SHAPE
         )
@@ -350,7 +350,7 @@ def test_equal_weights_do_not_change_choices(tmp_path):
         ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=200)
         completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
         chosen.append((completer.rank_, completer.lambda_ridge_))
-        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        cells = block_observed.BlockObserved(writing.sorted_blocks(ratings))
         _, held_out = cells.split(0.1, 5)
         errors.append(float(held_out.misfit(cells.zero()) / weight))
     assert chosen[0] == chosen[1]
@@ -359,7 +359,7 @@ def test_equal_weights_do_not_change_choices(tmp_path):
 
 def sorted_cells(ratings):
     """Values and weights after sorting into blocks, by rows and then columns."""
-    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    cells = block_observed.BlockObserved(writing.sorted_blocks(ratings))
     blocks = list(cells.map(_block))
     return [np.concatenate([getattr(b, k) for b in blocks]) for k in BLOCK_COLUMNS]
 
@@ -631,7 +631,7 @@ def test_a_crash_costs_one_sweep(files, tmp_path, monkeypatch):
         files, *NAMES, folder=tmp_path / "blocks", block_cells=200
     )
     completer = FactorizationCompleter(**SMALL, max_iter=8, tol=1e-12)
-    load, count, crash = observed.loaded, [], 0
+    load, count, crash = block_observed.loaded, [], 0
 
     def failing(*args):
         count.append(0)
@@ -639,8 +639,8 @@ def test_a_crash_costs_one_sweep(files, tmp_path, monkeypatch):
             raise RuntimeError("a crash")
         return load(*args)
 
-    monkeypatch.setattr(observed, "loaded", failing)
-    monkeypatch.setattr(observed, "SMALL", 10)
+    monkeypatch.setattr(block_observed, "loaded", failing)
+    monkeypatch.setattr(block_observed, "SMALL", 10)
     with pytest.warns(UserWarning, match="stopped after 8"):
         expected = completer.fit(ratings).row_factors_
     whole = len(count)

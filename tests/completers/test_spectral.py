@@ -13,12 +13,12 @@ from skmc.linalg import (
     ACTIVATIONS,
     Randomness,
     SpectralActivation,
+    activations,
     apply_to_singular_values,
-    spectral,
 )
 from skmc.loop import solve
 from skmc.models import FactorProduct, SpectralNetwork
-from skmc.models.spectral import SMALL
+from skmc.models.spectral_network import SMALL
 from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
@@ -96,9 +96,9 @@ def test_batches_and_single_precision():
 def test_tracked_spectra_equal_the_full_decomposition(monkeypatch):
     """This holds for X and its gradients in slowly changing large matrices."""
     calls = []
-    original = spectral.partial_svd
+    original = activations.partial_svd
     monkeypatch.setattr(
-        spectral, "partial_svd", lambda *a, **k: calls.append(1) or original(*a, **k)
+        activations, "partial_svd", lambda *a, **k: calls.append(1) or original(*a, **k)
     )
     activation = ACTIVATIONS["tanh"]
     follow = SpectralActivation(activation)

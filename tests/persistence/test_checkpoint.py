@@ -25,7 +25,7 @@ from skmc import (
     patterns,
 )
 from skmc.base import IterativeCompleter
-from skmc.persistence import checkpoint, files
+from skmc.persistence import archive, checkpoint
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -40,7 +40,7 @@ class Killed(BaseException):
 def kill(monkeypatch):
     """After so many writes; each write is one that a crash may follow."""
     left = [0]
-    write = files.write
+    write = archive.write
 
     def writes_then_dies(*args, **kwargs):
         write(*args, **kwargs)
@@ -48,8 +48,8 @@ def kill(monkeypatch):
         if left[0] == 0:
             raise Killed
 
-    monkeypatch.setattr(files, "write", writes_then_dies)
-    monkeypatch.setattr(files.os, "fsync", lambda _: None)  # slow
+    monkeypatch.setattr(archive, "write", writes_then_dies)
+    monkeypatch.setattr(archive.os, "fsync", lambda _: None)  # slow
 
     def after(n: int) -> None:
         left[0] = n
@@ -244,7 +244,7 @@ def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
     file = tmp_path / "fit" / "running.skmc"
     file.write_bytes(file.read_bytes()[:-1])
     with (
-        pytest.raises(files.StorageError, match=r"running\.skmc was damaged"),
+        pytest.raises(archive.StorageError, match=r"running\.skmc was damaged"),
         checkpoint(tmp_path / "fit"),
     ):
         make(SVDCompleter, rank=2).fit(X)
@@ -254,7 +254,7 @@ def test_the_interval_between_writes_is_respected(X, monkeypatch, tmp_path):
     module = sys.modules["skmc.persistence.checkpoint"]  # not the function
     now, writes = [0.0], []
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    write = files.write
+    write = archive.write
 
     def noted(path, *args, **kwargs):
         writes.append((Path(path).name, now[0]))
@@ -272,7 +272,7 @@ def test_the_interval_between_writes_is_respected(X, monkeypatch, tmp_path):
         def on_fit_task_end(self, estimator, context):
             now[0] += 1
 
-    monkeypatch.setattr(files, "write", noted)
+    monkeypatch.setattr(archive, "write", noted)
     completer = make(DMFCompleter, max_iter=250, n_iter_no_change=1000)
     with checkpoint(tmp_path / "fit", every=3):
         completer.set_callbacks(Clock()).fit(X)

@@ -43,7 +43,7 @@ from skmc import (
 )
 from skmc.base import IterativeCompleter
 from skmc.completers import candidates_for
-from skmc.persistence import StorageError, files, load, save
+from skmc.persistence import StorageError, archive, load, save
 from skmc.persistence.serialize import Packer, Unpacker
 
 pytestmark = pytest.mark.filterwarnings(
@@ -257,8 +257,8 @@ def test_every_changed_byte_is_noticed(saved):
 
 def forge(path, change):
     """A file with a correct checksum, whose content was changed on purpose."""
-    header, arrays = files.read_packed(path, "completer")
-    files.write_packed(path, "completer", change(header["content"]), arrays)
+    header, arrays = archive.read_packed(path, "completer")
+    archive.write_packed(path, "completer", change(header["content"]), arrays)
 
 
 def test_a_file_names_only_classes_of_skmc(saved):
@@ -277,7 +277,7 @@ def test_a_file_names_only_classes_of_skmc(saved):
         "torch.fx.graph_module.GraphModule",
         "torch.jit._script.RecursiveScriptModule",
         "skmc.distributed.cluster.Client",  # runs code when it is deleted
-        "skmc.persistence.files.Path",
+        "skmc.persistence.archive.Path",
         "test_persistence.Deleted",
         "test_persistence.Point",
         "builtins.eval",
@@ -442,16 +442,16 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (files.FORMAT + 1, r"format 5, newer than 4.*newer skmc"),
+        (archive.FORMAT + 1, r"format 5, newer than 4.*newer skmc"),
         (
-            files.FORMAT - 1,
+            archive.FORMAT - 1,
             "format 3, which .* no longer reads; fit the completer again",
         ),
     ],
 )
 def test_other_formats_are_refused(saved, monkeypatch, number, message):
     completer = load(saved)
-    monkeypatch.setattr(files, "FORMAT", number)
+    monkeypatch.setattr(archive, "FORMAT", number)
     save(completer, saved)
     monkeypatch.undo()
     with pytest.raises(StorageError, match=message):
@@ -465,7 +465,7 @@ def test_other_files(saved, tmp_path):
         np.savez(file, a=np.zeros(3))
     with pytest.raises(StorageError, match="not written by skmc"):
         load(saved)
-    files.write(saved, "checkpoint", 1)
+    archive.write(saved, "checkpoint", 1)
     with pytest.raises(StorageError, match="holds a checkpoint, not a completer"):
         load(saved)
 
@@ -487,7 +487,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(files.os, "fsync", fail)
+    monkeypatch.setattr(archive.os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         save(SVDCompleter(), saved)
     assert saved.read_bytes() == before
@@ -510,7 +510,7 @@ def test_write_errors_name_the_target_file(tmp_path):
 
     path = tmp_path / "c"
     with pytest.raises(OSError, match="No space left") as caught:
-        files.replace_file(path, fill)
+        archive.replace_file(path, fill)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
     assert not list(tmp_path.iterdir())
 
@@ -554,10 +554,10 @@ def test_tensors_of_every_dtype(name, tmp_path):
     data = torch.arange(64, dtype=torch.uint8) % 2
     expected = data[:32].clone()
     values = [data[:32].view(dtype), data, dtype]
-    files.write(tmp_path / "x", "test", values)
+    archive.write(tmp_path / "x", "test", values)
     for again, memory, same_dtype in (
         roundtrip(values),
-        files.read(tmp_path / "x", "test"),
+        archive.read(tmp_path / "x", "test"),
     ):
         assert same_dtype is again.dtype is dtype
         assert again.view(torch.uint8).equal(expected)
@@ -571,8 +571,8 @@ def test_tensors_of_every_dtype(name, tmp_path):
 def test_arrays_of_every_dtype(dtype, tmp_path):
     array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
     values = [array, array[0, 1]]
-    files.write(tmp_path / "x", "test", values)
-    for again, scalar in (roundtrip(values), files.read(tmp_path / "x", "test")):
+    archive.write(tmp_path / "x", "test", values)
+    for again, scalar in (roundtrip(values), archive.read(tmp_path / "x", "test")):
         assert again.dtype == array.dtype
         assert again.flags.fnc
         assert np.array_equal(again, array)
@@ -583,7 +583,7 @@ def test_arrays_of_every_dtype(dtype, tmp_path):
 def test_containers_come_back_as_they_were():
     mixed = {1, "a", None, (2, "b"), 2.5}
     assert roundtrip(mixed) == mixed
-    assert files.fingerprint({"b", 1, "a"}) == files.fingerprint({"a", "b", 1})
+    assert archive.fingerprint({"b", 1, "a"}) == archive.fingerprint({"a", "b", 1})
     shared, table = [1], {"x": 1}
     a, b, c, d, e = roundtrip([shared, (shared,), {"k": table}, table, list(shared)])
     assert a is b[0]

@@ -51,7 +51,7 @@ from skmc.base import IterativeCompleter
 from skmc.checks import completer_checks
 from skmc.loop import SpectrumRecorder
 from skmc.model_selection import BatchedGridSearchCV, fit_batch
-from skmc.persistence import checkpoint, files, load, save
+from skmc.persistence import archive, checkpoint, load, save
 from skmc.uncertainty import MultipleCompletion
 
 pytestmark = [
@@ -239,7 +239,7 @@ class Killed(BaseException):
 
 
 def resumed(new, X):
-    write, left = files.write, [2]
+    write, left = archive.write, [2]
 
     def writes_then_dies(*args, **params):
         write(*args, **params)
@@ -249,7 +249,7 @@ def resumed(new, X):
 
     with TemporaryDirectory() as folder:
         with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-            patch.setattr(files, "write", writes_then_dies)
+            patch.setattr(archive, "write", writes_then_dies)
             with checkpoint(Path(folder, "fit"), every=0):
                 new().fit(X)
         with checkpoint(Path(folder, "fit")):

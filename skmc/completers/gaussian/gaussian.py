@@ -51,7 +51,7 @@ from skmc.completers.gaussian.censoring import (
 )
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM, GaussianResult
-from skmc.completers.gaussian.explanation import terms
+from skmc.completers.gaussian.regression import terms
 from skmc.linalg import (
     Randomness,
     resolve_device,

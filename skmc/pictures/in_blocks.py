@@ -17,7 +17,7 @@ from skmc import completers
 from skmc.base import BaseCompleter, refuse_parameters
 from skmc.completers import NonlocalCompleter, title_of
 from skmc.pictures.blocks import SIDE, blocks, crop, observed
-from skmc.pictures.shapes import as_matrix, as_picture, on_host
+from skmc.pictures.channels import as_matrix, as_picture, on_host
 from skmc.pictures.ways import Way, choose_way
 
 # Parameters of the completer, which would concern its matrices.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from skmc.blocks.block import CellSelection, loaded, over_chunks
-from skmc.blocks.rows import StoredCells
+from skmc.blocks.stored_cells import StoredCells
 from skmc.blocks.workers import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved

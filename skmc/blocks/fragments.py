@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skmc.blocks.csv_file import CsvFile
+from skmc.blocks.csv_chunks import CsvFile
 from skmc.cells import CsvFiles
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.blocks.parts import arrow
+from skmc.blocks.fragments import arrow
 
 
 @dataclass(eq=False)

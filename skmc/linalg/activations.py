@@ -98,7 +98,7 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     Z : Tensor of shape (\*batch, m, n)
         The matrix, float32 or float64.
     activation : Activation
-        One of ``skmc.linalg.spectral.ACTIVATIONS``: "tanh", "sigmoid",
+        One of ``skmc.linalg.activations.ACTIVATIONS``: "tanh", "sigmoid",
         "truncated_relu".
 
     Returns
@@ -113,7 +113,7 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     --------
     >>> import torch
     >>> from skmc.linalg import apply_to_singular_values
-    >>> from skmc.linalg.spectral import ACTIVATIONS
+    >>> from skmc.linalg.activations import ACTIVATIONS
     >>> Z = torch.eye(2, requires_grad=True)  # equal singular values
     >>> apply_to_singular_values(Z, ACTIVATIONS["tanh"]).trace().backward()
     >>> Z.grad.diagonal()  # 1 - tanh(1)^2
