@@ -190,7 +190,8 @@ def _above(
         raise CommandError(
             f"{path} is not black and white: it has {len(levels)} gray levels, from "
             f"{levels[0]:g} to {levels[-1]:g} of {mask.largest:g}. For a mask with "
-            "soft edges, pass --mask-threshold 127, which counts brighter pixels as white"
+            "soft edges, pass --mask-threshold 127, which counts brighter pixels as "
+            "white"
         )
     share = 0.5 if threshold is None else threshold / 255
     return values > share * mask.largest

@@ -28,6 +28,7 @@ from skmc.base import (
     row_names,
 )
 from skmc.cells import Container, Given, Scaling
+from skmc.cells.copies import copies
 from skmc.compatibility import Interval
 from skmc.completers._trees import (
     FittedTrees,
@@ -54,9 +55,10 @@ N_PARTS = 10  # of the rows, of which each draw leaves out one
 LEAST_SWEEPS = 4  # before models are kept
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
-MIN_LEAF = 3  # smallest number of donors in a leaf, or half of fewer than six
+MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
+LEAST_SHARE = 1e-9  # smallest number of rows that a row counts as
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
@@ -80,7 +82,9 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     row, the donor, in the leaf of row :math:`i`. Each split of the tree is the best one
     in at most ten columns, drawn at random. A sweep trains the models of all columns,
     on the rows without one of ten parts, and draws the missing cells of each column
-    given all other cells of the row, observed or drawn. Columns follow each other by
+    given all other cells of the row, observed or drawn. Each model weights its rows at
+    random, by the Bayesian bootstrap, so that models differ as much as estimates from
+    other rows would. Columns follow each other by
     increasing number of missing cells. Four chains of sweeps run from different starts
     until they agree, and the draws of later sweeps are kept. They differ in the weight
     of the coefficients: two have ``lambda_ridge``, one has 100 times as much, and one
@@ -166,7 +170,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
 
     Notes
     -----
-    A leaf has at least three donors. A model is trained on at most 5000 rows, and its
+    A leaf has at least five donors. A model is trained on at most 5000 rows, and its
     inputs are at most 50 columns, those most correlated with its own. With ``n`` of
     these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
     with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are
@@ -190,7 +194,8 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     van Buuren, Groothuis-Oudshoorn. mice: Multivariate imputation by chained equations
     in R. Journal of Statistical Software 45 (2011). Burgette, Reiter. Multiple
     imputation for missing data via sequential regression trees. American Journal of
-    Epidemiology 172 (2010). Gelman, Rubin. Inference from iterative simulation using
+    Epidemiology 172 (2010). Rubin. The Bayesian bootstrap. Annals of Statistics 9
+    (1981). Gelman, Rubin. Inference from iterative simulation using
     multiple sequences. Statistical Science 7 (1992).
 
     Examples
@@ -394,7 +399,8 @@ class _Chains:
     levels : list of ndarray or None
         Values to which the draws of each group are restricted.
     n_parts : int
-        Number of parts of the rows, which the draws leave out in turn.
+        Number of parts of the rows, which the draws leave out in turn. Copies of a row
+        are in one part.
     rng : RandomState
         Source of parts, trees and draws.
     """
@@ -412,7 +418,7 @@ class _Chains:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
         self.weights = weights
         self.levels, self.ridges, self.rng = levels, ridges, rng
-        self.n_parts, self.part = n_parts, rng.permutation(len(X)) % n_parts
+        self.n_parts, self.part = n_parts, rng.permutation(len(X))[copies(X)] % n_parts
         self.sweeps: list[list[_ChainModel]] = []
         self.in_bag: list[np.ndarray] = []
         # Moments of the missing cells after each sweep, (n_chains, n_cols).
@@ -704,8 +710,10 @@ class _ChainModel(Trees):
             if len(rows) > MAX_SAMPLES:
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
-            parts.append((*_trained(A, y, weights[rows], ridge, rng), rows))
-            times.append(weights[rows])
+            # The Bayesian bootstrap: each row counts as a random number of rows.
+            share = np.maximum(rng.gamma(weights[rows]), LEAST_SHARE)
+            parts.append((*_trained(A, y, share, ridge, rng), rows))
+            times.append(share)
         coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
         # The columns of the splits are positions among the inputs.
         arrays = cls.arrays_of([tree.tree_ for tree in trees], np.arange(len(inputs)))

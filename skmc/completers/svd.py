@@ -79,7 +79,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     tol : float >= 0, default=1e-3
         Stop when the gradient along the matrices of this rank is at most ``tol`` times
         the misfit at the observed cells, both as Frobenius norms, and then an exact fit
-        ends at 1e-6 of the cells: a misfit below .001 of them counts as this.
+        ends at 1e-5 of the cells: a misfit below .01 of them counts as this.
     warm_start : bool, default=False
         Whether to start from the solution of the last `fit`, whose matrix must have had
         the same shape.

@@ -29,6 +29,7 @@ from skmc.base import (
     limit_of,
 )
 from skmc.cells import Container, Given, Priors, Scaling, TableMatrix
+from skmc.cells.copies import copies
 from skmc.compatibility import HasMethods
 from skmc.completers._trees import (
     ROWS_AT_ONCE,
@@ -279,6 +280,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         first, weights = given.first_columns, given.weights_of_rows
         together = self.estimator == "extra_trees"
         plan = _Plan.of(X, weights, varies, first, together)
+        group = copies(cells) if together else every_row
         start = values = _expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         targets[weights == 0] = np.nan
@@ -286,7 +288,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
             models, interrupted = self._train(
-                targets, inputs, given.row_weights, plan, rng, tasks
+                targets, inputs, given.row_weights, group, plan, rng, tasks
             )
             n_trained = sum(len(model.predicted) for model in models)
             advice = self._out_of_time(len(rounds), n_trained, plan.n_cols)
@@ -317,6 +319,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         X: np.ndarray,
         inputs: np.ndarray,
         weights: np.ndarray | None,
+        group: np.ndarray,
         plan: _Plan,
         rng: np.random.RandomState,
         tasks: FitTasks,
@@ -340,7 +343,8 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
             with threads_for(work):
                 if self.estimator == "extra_trees":
                     rng, n_trees = np.random.RandomState(seed), self.n_estimators
-                    return _Forest.grown(inputs, y, weights, cols, others, n_trees, rng)
+                    rows = inputs, y, weights, group
+                    return _Forest.grown(*rows, cols, others, n_trees, rng)
                 seen = ~np.isnan(y[:, 0])
                 others = others[_varies(inputs[np.ix_(seen, others)])]
                 regressor = self._regressor(int(seed))
@@ -531,18 +535,24 @@ class _Forest(Trees):
         X: np.ndarray,
         y: np.ndarray,
         weights: np.ndarray | None,
+        group: np.ndarray,
         predicted: np.ndarray,
         cols: np.ndarray,
         n_estimators: int,
         rng: np.random.RandomState,
     ) -> _Forest:
-        """Train each tree on the rows in which ``y`` is known, without one fold."""
+        """Train each tree on the rows in which ``y`` is known, without one fold.
+
+        The rows of a ``group`` are in one fold.
+        """
         rows = rng.permutation(np.flatnonzero(~np.isnan(y[:, 0])))
-        n_folds = min(FOLDS, n_estimators, len(rows))
+        _, at, label = np.unique(group[rows], return_index=True, return_inverse=True)
+        place = np.argsort(np.argsort(at))[label]  # of the group among all of them
+        n_folds = min(FOLDS, n_estimators, len(at))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
         y = on_grid(y)
         for number, bag in enumerate(in_bag):
-            out = np.arange(len(rows)) % n_folds == number % n_folds
+            out = place % n_folds == number % n_folds
             kept = rows if n_folds == 1 else rows[~out]
             if len(kept) > MAX_SAMPLES:
                 kept = rng.choice(kept, MAX_SAMPLES, replace=False)

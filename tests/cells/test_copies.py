@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from skmc import AutoCompleter, Entries, SVDCompleter, patterns
+from skmc import (
+    AutoCompleter,
+    ChainedCompleter,
+    Entries,
+    SVDCompleter,
+    TreesCompleter,
+    patterns,
+)
 from skmc.cells import SparseObserved
 from skmc.cells.copies import copies
 from skmc.model_selection import CellSplit
 from skmc.new_rows import FoldIn
+from skmc.stacking import Stacking
 
 RNG = np.random.RandomState(0)
 TRUTH = RNG.randn(40, 2) @ RNG.randn(2, 6) + 0.5 * RNG.randn(40, 6)
@@ -59,6 +67,31 @@ def test_intervals_cover_the_cells_of_rows_without_copies():
     auto = AutoCompleter(["mean", "knn", "svd"], random_state=0).fit(X)
     low, high = auto.predict_interval(X, 0.9)
     assert ((low <= truth) & (truth <= high))[unknown].mean() > 0.6
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [
+        TreesCompleter(n_estimators=20, random_state=0),
+        ChainedCompleter(n_draws=8, max_iter=1, random_state=0),
+    ],
+)
+def test_no_tree_has_seen_a_copy_of_the_row_that_it_predicts(completer):
+    noise = np.random.RandomState(0).randn(60, 4)
+    found = completer.fit(np.repeat(noise, 2, 0)).reconstruction_[::2]
+    assert abs(np.corrcoef(found.ravel(), noise.ravel())[0, 1]) < 0.2
+
+
+def test_weights_of_a_stack_are_judged_on_rows_without_copies(monkeypatch):
+    of, found = Stacking.of, []
+
+    def recorded(residuals, rows, *others, **known):
+        found.append(np.unique(rows))
+        return of(residuals, rows, *others, **known)
+
+    monkeypatch.setattr(Stacking, "of", recorded)
+    AutoCompleter(["mean", "knn"], random_state=0).fit(joined_twice())
+    assert max(map(len, found)) <= 40 + 5  # a few have too few common cells
 
 
 def test_empty_rows_and_columns_change_no_other_held_out_cell():

@@ -71,6 +71,19 @@ def test_values_of_observed_cells_come_from_models_of_other_rows(n_draws):
     assert np.corrcoef(found, X[~hidden])[0, 1] < 0.2
 
 
+def test_draws_of_means_vary_as_means_of_other_rows():
+    """Models of equal rows would give a third of the variance."""
+    rng, found = np.random.RandomState(0), []
+    for seed in range(6):
+        X = rng.randn(60, 2)
+        X[:40, 1] = np.nan
+        completer = ChainedCompleter(n_draws=40, max_iter=1, random_state=seed).fit(X)
+        means = completer.sample(X, 40, random_state=seed)[:, :40, 1].mean(1)
+        # The mean of 40 cells varies around its expectation, which 20 others estimate.
+        found.append(means.var(ddof=1) / (1 / 40 + 1 / 20) / np.nanvar(X[:, 1], ddof=1))
+    assert 0.65 < np.mean(found) < 1.2
+
+
 def test_draws_are_observed_values_or_not():
     rng = np.random.RandomState(0)
     x = rng.randn(300)
@@ -142,7 +155,8 @@ def test_categories_are_drawn_by_their_frequencies():
     table = pd.DataFrame({"kind": np.where(hidden, None, kind), "x": x})
     completer = MixedCompleter(ChainedCompleter(random_state=0)).fit(table)
     drawn = np.array([draw["kind"] for draw in completer.sample(table, 10, 0)])
-    for value, share in {"a": 0.6, "b": 0.3, "c": 0.1}.items():
+    for value in "abc":
+        share = (kind[~hidden] == value).mean()
         assert (drawn[:, hidden] == value).mean() == pytest.approx(share, abs=0.03)
     # A mode would hide the rare category, which x does not tell from the first one.
     assert (completer.transform(table)["kind"][hidden] == "c").mean() < 0.07

@@ -40,7 +40,9 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
     y[::7] = np.nan
     cols = np.array([1, 3])
     rng = np.random.RandomState(3)
-    forest = _Forest.grown(X, y[:, None], None, np.array([0]), cols, 8, rng)
+    forest = _Forest.grown(
+        X, y[:, None], None, np.arange(len(X)), np.array([0]), cols, 8, rng
+    )
     rng = np.random.RandomState(3)
     rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
     expected, seen = [], np.zeros((8, len(y)), bool)
@@ -61,7 +63,9 @@ def test_trees_predict_like_those_of_scikit_learn(steps):
 def test_one_tree_has_seen_every_row():
     X = np.random.RandomState(0).randn(30, 3).astype(np.float32)
     cols = np.array([0]), np.array([1, 2])
-    forest = _Forest.grown(X, X[:, :1], None, *cols, 1, np.random.RandomState(0))
+    forest = _Forest.grown(
+        X, X[:, :1], None, np.arange(30), *cols, 1, np.random.RandomState(0)
+    )
     np.testing.assert_allclose(forest.predict(X, np.arange(30)), X[:, :1])
 
 

@@ -68,6 +68,21 @@ OF_CONTAINERS = [
         "transformer_general(readonly_memmap=True)",
     )
 ]
+# These are about the way of cells into a completer, as well, and are long but for them.
+OF_READING = [
+    "a_failed_fit_changes_nothing",
+    "bad_input_to_a_fitted_completer",
+    "data_frames_and_names",
+    "input_may_change_later",
+    "masks_are_never_dropped",
+    "missing_values",
+    "stored_zeros_are_observed",
+    "scikit-learn's check_estimator_sparse_array",
+    "scikit-learn's check_estimators_dtypes",
+    "scikit-learn's check_pipeline_consistency",
+    "scikit-learn's check_transformer_general",
+    "scikit-learn's check_transformer_preserve_dtypes",
+]
 # Many fits, of methods that take long.
 LONG = {
     "containers": "Auto Autoencoder BayesianFactorization BiBNN GradualNSR NSR",
@@ -78,9 +93,11 @@ LINKED = """constant_columns_say_nothing_of_new_rows containers empty_columns_an
     recovers_a_rank_two_matrix scaling_is_undone"""
 
 
-def takes_long(check):
+def takes_long(check, cls):
     name = check.completer.removesuffix("Completer")
     own = LINKED.split() if name == "LinkedFactorization" else []
+    if cls not in KINDS:
+        own = [*own, *OF_READING]
     return check.name in own or name in LONG.get(check.name, "").split()
 
 
@@ -88,7 +105,7 @@ CHECKS = [
     pytest.param(
         check,
         id=f"{check.completer}-{check.name}",
-        marks=[pytest.mark.long] if takes_long(check) else [],
+        marks=[pytest.mark.long] if takes_long(check, cls) else [],
     )
     for cls in COMPLETERS
     for check in completer_checks(cls())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skmc.stacking import HeldOutCategory, Stacking
+from skmc.stacking import HeldOutCategory, Spread, Stacking
 from skmc.stacking._mixtures import mixture
 from skmc.stacking._weights import PRIOR_CELLS, simplex_minimum
 from skmc.tables import Categorical
@@ -135,3 +135,17 @@ def test_candidates_that_explain_no_cell_have_no_share():
     assert stacking.columns.sum(1) == pytest.approx(1)
     # Right with probability 1, where .8 was predicted.
     assert stacking.calibrations[0].power > 2
+
+
+@pytest.mark.parametrize(("least", "n_cells"), [(1.0, 12), (1e-3, 30), (0.0, 5)])
+def test_deviations_of_columns_are_those_of_their_errors(least, n_cells):
+    """The fourth column may follow from the others; five cells are too few to tell."""
+    rng, cols = np.random.RandomState(0), np.repeat(np.arange(5), n_cells)
+    size = np.array([1, 1, 1, least, 1])
+    residuals = size[cols] * rng.randn(len(cols))
+    parts = np.zeros(len(cols)), np.arange(len(cols)), cols, 6
+    *found, other = Spread.of(residuals, *parts).std
+    assert other == pytest.approx(np.square(residuals).mean() ** 0.5)  # has no cell
+    if least == 0:
+        size[3] = 0.5
+    assert (found > 0.6 * size).all() and (found < 4 * size).all()

@@ -15,6 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from skmc.base import BaseCompleter, known_of_rows
 from skmc.cells import Entries, Given, Layout, Scaling, TableMatrix
+from skmc.cells.copies import copies
 from skmc.completers._units import standardized, undone
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._fitted import as_seen_by, compares_columns
@@ -123,6 +124,7 @@ class Comparison:
         n_jobs: int | None = None,
     ) -> None:
         self.cells, self.labels = cells, labels
+        self.first = copies(cells.to_cells())  # of the rows that are copies
         self.scaling, self.known, self.n_jobs = scaling, known, n_jobs
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
@@ -373,7 +375,7 @@ class Comparison:
     def _stacking(self, priors: PriorSizes | None = None) -> Stacking:
         cells, layout = self.held_out(), self.layout
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
-        place = cells.rows, cells.cols, self.cells.matrix_shape[1]
+        place = self.first[cells.rows], cells.cols, self.cells.matrix_shape[1]
         times = self._times(self.n_parts)
         if layout is None:
             return Stacking.of(R, *place, priors, times=times)

@@ -468,7 +468,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
 
         where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
-        of the column; the error in all columns counts as ten of these cells.
+        of the column; the error in all columns counts as ten of these cells, and as
+        fewer if the columns differ much.
 
         Parameters
         ----------

@@ -107,27 +107,29 @@ class Gaussian(Parts):
         rows: Tensor,  # (n_rows, n_cols)
         weights: Tensor,  # (n_rows,)
         ridge: float,
+        order: np.ndarray,  # (n_cols,)
         rng: np.random.RandomState,
     ) -> Gaussian:
         """Draw a distribution from the posterior given complete rows.
 
-        The covariance is inverse Wishart with ``n - 1 + ridge`` degrees of freedom, at
-        least ``n_cols``, where ``n`` is the sum of the weights. The scale matrix is the
-        scatter of the rows plus ``ridge`` times the identity. The mean is normal given
-        the covariance.
+        It is that of a chain of regressions: each column, in ``order``, is explained by
+        those before it, with a flat prior of coefficients and of the logarithm of the
+        residual variance (the right Haar prior). So the ``k``-th residual variance has
+        ``n - k + ridge`` degrees of freedom, those of its regression, where ``n`` is
+        the sum of the weights. ``ridge`` times the identity is added to the scatter.
         """
         n, d = float(weights.sum()), rows.shape[1]
         mean = (weights[:, None] * rows).sum(0) / n
-        off = rows - mean
+        off = (rows - mean)[:, order]
         scale = (weights[:, None] * off).mT @ off
         scale.diagonal().add_(max(ridge, TINY * float(scale.diagonal().sum())))
-        # Bartlett's decomposition of the inverse of the covariance.
-        freedom = max(n - 1 + ridge, d) - np.arange(d)
-        A = np.tril(rng.standard_normal((d, d)), -1)
-        A[np.diag_indices(d)] = np.sqrt(rng.chisquare(freedom))
-        root = torch.linalg.solve_triangular(
-            torch.from_numpy(A).mT, torch.linalg.cholesky(scale), upper=True, left=False
+        T = np.tril(rng.standard_normal((d, d)), -1)
+        T[np.diag_indices(d)] = (
+            rng.chisquare(max(n - 1 + ridge, d) - np.arange(d)) ** 0.5
         )
+        root = torch.linalg.solve_triangular(
+            torch.from_numpy(T), torch.linalg.cholesky(scale), upper=False, left=False
+        )[np.argsort(order)]
         normal = torch.from_numpy(rng.standard_normal(d))
         return cls(mean + root @ normal / math.sqrt(n), root @ root.mT)
 

@@ -231,7 +231,9 @@ class GaussianCompleter(
 
     `sample` draws missing cells from their joint distribution. Each draw has a mean and
     a covariance of its own, from their posterior distribution given the fitted cells,
-    by three steps of data augmentation. With ``lambda_ridge="auto"``, the prior of the
+    by three steps of data augmentation. The prior is that of regressions of each column
+    on those with fewer missing cells, whose residual variances have the degrees of
+    freedom of a least-squares fit. With ``lambda_ridge="auto"``, the prior of the
     draws is none if each two columns are observed together in more than twice as many
     rows as there are columns: the prior that completes best shrinks correlations, and
     estimates from the draws would be biased. Where the covariance has factors, and
@@ -831,11 +833,12 @@ class Conditional(Fitted):
         beyond = self._limits_of(self.cells[used], used)
         scores = torch.from_numpy(self.marginals.scores(self.cells[used]))
         seen, times = ~torch.isnan(scores), torch.from_numpy(weights[used])
-        steps = FIRST_STEPS
+        missing, steps = (times @ (~seen).double()).numpy(), FIRST_STEPS
         while True:
             for _ in range(steps):
                 whole = _drawn(model, scores, seen, rng, limits, beyond)
-                model = Gaussian.from_posterior(whole, times, ridge, rng)
+                order = np.lexsort((rng.random_sample(len(missing)), missing))
+                model = Gaussian.from_posterior(whole, times, ridge, order, rng)
             steps = POSTERIOR_STEPS
             yield model
 
