@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IMPUTER = "iterative-imputer"
 
 
-# Names of classes, so that parsing arguments imports none of them.
+# Names instead of classes: parsing arguments must not import a completer.
 METHODS = dict(sorted((name_of(title), title) for title in methods()))
 
 

@@ -210,8 +210,8 @@ class ScaledRows:
     scaling : Scaling
         Scaling of the fit, in double precision.
     varies : bool ndarray of shape (n_cols,)
-        Columns with at least two values. The fit has learned nothing about the
-        dependence of the others on them.
+        Columns with at least two values. The fit cannot tell how other columns depend
+        on a constant one, so new rows are completed without it.
     folded : callable
         Map that completes scaled rows from their values and mask.
     """

@@ -116,8 +116,8 @@ class IterativeCompleter(BaseCompleter):
     warn_at_max_iter: ClassVar[bool] = True
     # Name of the parameter that sets the step length.
     step_parameter: ClassVar[str | None] = None
-    # Names of the parameters whose "auto" `_choose` replaces. If none of them is
-    # "auto", it fits nothing.
+    # Names of the parameters whose "auto" `_choose` replaces. It runs trials only if
+    # one of them is "auto".
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False

@@ -78,7 +78,7 @@ class PartialFit(BaseCompleter):
     def _all_cells(self, more: MoreCells) -> Given | None:
         """Return the cells so far, and those to add, for a new fit.
 
-        None if that would change nothing, as by default.
+        None, the default, if updates are equal to a new fit.
         """
 
     def partial_fit(self, X: Container, y: object = None) -> Self:

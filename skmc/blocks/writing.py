@@ -122,7 +122,7 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    # A fit keeps the cells, and nothing else of the folder.
+    # A fit keeps only the cells of the folder.
     weakref.finalize(blocks.cells, shutil.rmtree, folder, ignore_errors=True)
     return blocks
 

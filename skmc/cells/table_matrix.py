@@ -19,10 +19,10 @@ class Layout:
     ----------
     first_columns : int ndarray of shape (n_cols,)
         For each column, the first one that represents the same cell of the table. The
-        columns of a category are missing together, so none of them can be told from
-        the others.
+        columns of a category are missing together, so that a held-out
+        cell cannot be read from another of its columns.
     bounds : LikeObserved or None, default=None
-        Bounds of the columns, in which draws are truncated. None has none.
+        Bounds of the columns, in which draws are truncated.
     categories : sequence of (int ndarray, OneHot), default=()
         Columns of the matrix of each category.
     """

@@ -16,7 +16,7 @@ from skmc.checks.problems import CONTAINERS, Case, small_problem
 from skmc.checks.registry import check
 
 READ = (
-    "read nothing yourself: _fit_cells gets the cells as given.matrix, NaN where one "
+    "do not read X yourself: _fit_cells gets the cells as given.matrix, NaN where one "
     "is missing, and transform calls the Fitted"
 )
 SHAPE = (

@@ -21,7 +21,7 @@ SCALING = (
     "on the units of X"
 )
 STEPS = (
-    "make steps that stay finite: divide by nothing that may be 0, and give iterates "
+    "make steps that stay finite: do not divide by what may be 0, and give iterates "
     "that are not finite to the loop, which keeps the best finite one"
 )
 

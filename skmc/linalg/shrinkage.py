@@ -63,7 +63,7 @@ def shrink_dense(
     """``D_tau(A)`` as a matrix and its nuclear norm, without singular vectors.
 
     ``D_tau(A) = A f(A' A)`` with ``f(x) = max(1 - tau / sqrt(x), 0)`` of the smaller of
-    the two Gram matrices. Where ``|A|_F <= tau`` nothing is decomposed. The precision
+    the two Gram matrices. Where ``|A|_F <= tau``, the result is zero. The precision
     is double, or that of ``A`` where ``tau >= .005 |A|_F``: an error of 1e-7 in the
     squares then causes an error of at most 1e-5 in the result, relative to ``|A|_2``.
     """

@@ -84,7 +84,7 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     present = [np.ones(size, bool) for size in mask.shape]
     factors = [rng.randn(size, rank) for size in mask.shape]
     changes = [rng.randn(size, rank) for size in mask.shape]
-    # Rows and columns with at most as many cells as the rank say nothing of the others.
+    # A row or column with at most as many cells as the rank does not restrict others.
     removed = []
     while True:
         seen = mask & present[0][:, None] & present[1]

@@ -1,4 +1,4 @@
-"""Classes that a file may name. Files import nothing but scikit-learn's modules."""
+"""Classes that a file may name. Files import only scikit-learn's modules."""
 
 from __future__ import annotations
 

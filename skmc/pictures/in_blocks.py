@@ -58,7 +58,7 @@ def complete(
     Pictures larger than a block are completed in blocks. Each has a margin of
     32 pixels around it, so that a fit's memory does not grow with the picture.
     The margin grows if a block has less than a tenth of the picture's share of
-    observed pixels. Blocks without a missing pixel cost nothing.
+    observed pixels. Blocks without a missing pixel are skipped.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class Table:
 
     @property
     def empty(self) -> list[int]:
-        """Positions of columns without an observed cell, of which nothing is known."""
+        """Positions of columns without an observed cell."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     def kept_columns(self, keep_empty_features: bool) -> list[int]:
