@@ -7,7 +7,13 @@ from skmc.base.bounds import (
     limits_of,
     position_of,
 )
-from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, validated
+from skmc.base.completer import (
+    HIDDEN_TO_SCORE,
+    HOOKS,
+    BaseCompleter,
+    missing_indicator,
+    validated,
+)
 from skmc.base.estimator import (
     CHOICES,
     FOR_AUTHORS,
@@ -45,7 +51,6 @@ from skmc.base.fitted import (
     Outcome,
     RowsOnly,
     ScaledRows,
-    missing_indicator,
 )
 from skmc.base.identifiers import positions
 from skmc.base.inner import BOUNDS_AND_MARKS, refuse_parameters

@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base.estimator import CompleterTags, Estimator
-from skmc.base.fitted import Fitted, Outcome, missing_indicator
+from skmc.base.fitted import Fitted, Outcome
 from skmc.base.identifiers import positions
 from skmc.base.reading import given_of, read_rows
-from skmc.base.reporting import warn_of_empty_columns, warn_of_empty_rows, warn_user
+from skmc.base.reporting import warn_of_empty, warn_user
 from skmc.blocks import is_lazy, lazy_entries, lazy_transform, tables_of
 from skmc.cells import (
     FIT_AGAIN,
@@ -266,7 +266,7 @@ class BaseCompleter(Estimator):
                 names = getattr(self, "feature_names_in_", ())
                 missing_indicator(~given.statistics.full_cols, names)
             if given.statistics.any_empty:
-                self._warn_of_empty(given.statistics)
+                warn_of_empty(self, given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
             if not isinstance(outcome, Outcome):
@@ -340,22 +340,6 @@ class BaseCompleter(Estimator):
         if self.add_indicator:
             common["indicator_"] = missing_indicator(~statistics.full_cols)
         return common
-
-    def _warn_of_empty(self, statistics: Priors) -> None:
-        """Warn about empty rows and columns, and say how they are filled."""
-        if self.completer_tags.pictures and self.keep_empty_features:
-            return
-        names = getattr(self, "feature_names_in_", None)
-        empty = np.flatnonzero(statistics.empty_cols)
-        kept = "filled with the row means"
-        if not statistics.one_unit:
-            kept = (
-                "filled with 0, because columns may have different units; set "
-                "keep_empty_features=False to drop them"
-            )
-        warn_of_empty_columns(self, empty, names, kept)
-        if not self.completer_tags.pictures:
-            warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
     @property
     def reconstruction_(self) -> np.ndarray:
@@ -599,6 +583,25 @@ def unchanged_by_failure(completer: BaseCompleter) -> Iterator[None]:
         if _needs_memory(error):
             raise _out_of_memory(completer) from error
         raise
+
+
+def missing_indicator(
+    holed: np.ndarray,  # (n_cols,)
+    names: Iterable[Any] = (),
+) -> Any:
+    """Make a fitted indicator of missing cells."""
+    from sklearn.impute import MissingIndicator
+
+    holes = np.where(holed, np.nan, 0.0)
+    indicator = MissingIndicator(error_on_new=False).fit(holes[None])
+    columns = [*names]
+    flags = indicator.get_feature_names_out(columns or None)
+    if columns and (both := sorted({*flags} & {*columns})):
+        raise ValueError(
+            f"X has a column {both[0]!r} already, which add_indicator would append; "
+            "rename it, or set add_indicator=False."
+        )
+    return indicator
 
 
 def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

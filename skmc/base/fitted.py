@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -276,22 +276,3 @@ class Outcome:
     attributes: dict[str, Any] = field(default_factory=dict)
     advice: str | None = None
     interrupted: bool = False
-
-
-def missing_indicator(
-    holed: np.ndarray,  # (n_cols,)
-    names: Iterable[Any] = (),
-) -> Any:
-    """Make a fitted indicator of missing cells."""
-    from sklearn.impute import MissingIndicator
-
-    holes = np.where(holed, np.nan, 0.0)
-    indicator = MissingIndicator(error_on_new=False).fit(holes[None])
-    columns = [*names]
-    flags = indicator.get_feature_names_out(columns or None)
-    if columns and (both := sorted({*flags} & {*columns})):
-        raise ValueError(
-            f"X has a column {both[0]!r} already, which add_indicator would append; "
-            "rename it, or set add_indicator=False."
-        )
-    return indicator

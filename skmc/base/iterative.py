@@ -24,6 +24,7 @@ from skmc.base.reporting import (
     out_of_time,
     record,
     unfinished,
+    warn_of_empty,
     warn_of_units,
 )
 from skmc.base.trials import CHOICE_SHARE, HELD_OUT_SHARE, Choice, Trials
@@ -477,7 +478,7 @@ class IterativeCompleter(BaseCompleter):
         self._validate_params()
         with threads_for(0):
             given = self._given(X, {})
-        self._warn_of_empty(given.statistics)
+        warn_of_empty(self, given.statistics)
         return self._scaled(given)
 
     def batch_run(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from skmc.base.completer import BaseCompleter, unchanged_by_failure
 from skmc.base.fitted import Fitted, Outcome
 from skmc.base.reading import read_matrix
-from skmc.base.reporting import warn_user
+from skmc.base.reporting import warn_of_empty, warn_user
 from skmc.cells import (
     Container,
     Entries,
@@ -122,7 +122,7 @@ class PartialFit(BaseCompleter):
                 statistics.empty_cols.any()
                 or statistics.empty_rows[self._shape[0] :].any()
             ):
-                self._warn_of_empty(statistics)
+                warn_of_empty(self, statistics)
         common = self._common_attributes(statistics)
         self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
         if outcome.advice:

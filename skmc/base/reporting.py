@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from skmc.cells import Observed, SparseObserved
+from skmc.cells import Observed, Priors, SparseObserved
 from skmc.exceptions import (
     CompletionWarning,
     EmptyColumnsWarning,
@@ -160,6 +160,23 @@ def _differ(completer: object, ratio: int) -> str:
         f"{type(completer).__name__} takes all columns as having one unit, but their "
         f"standard deviations differ by a factor above {ratio}."
     )
+
+
+def warn_of_empty(completer: Any, statistics: Priors) -> None:
+    """Warn about empty rows and columns of a fit, and say how they are filled."""
+    if completer.completer_tags.pictures and completer.keep_empty_features:
+        return
+    names = getattr(completer, "feature_names_in_", None)
+    empty = np.flatnonzero(statistics.empty_cols)
+    kept = "filled with the row means"
+    if not statistics.one_unit:
+        kept = (
+            "filled with 0, because columns may have different units; set "
+            "keep_empty_features=False to drop them"
+        )
+    warn_of_empty_columns(completer, empty, names, kept)
+    if not completer.completer_tags.pictures:
+        warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
 
 def warn_of_empty_columns(

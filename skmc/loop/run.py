@@ -15,8 +15,6 @@ from skmc.loop.scope import STORE, Work, seconds_left
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Result, Solver, State
 
-# Attributes that a checkpoint stores.
-
 
 class Run:
     """The state of a solve, which can be advanced, stored and resumed; see `solve`.
