@@ -18,6 +18,7 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base.completer import READING, BaseCompleter
+from skmc.base.factored import without_constants
 from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows
 from skmc.base.reporting import (
     diverged,
@@ -126,7 +127,7 @@ class IterativeCompleter(BaseCompleter):
                 given = self._in_best_units(given)
             except KeyboardInterrupt:
                 interrupted = True
-            last, train = None, given.data
+            last, train = None, without_constants(given.data, given.scaling)
             first = None if given.layout is None else given.first_columns
             rules: list[HeldOut] = []
             if getattr(self, "warm_start", False):
