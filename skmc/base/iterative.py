@@ -302,13 +302,14 @@ class IterativeCompleter(BaseCompleter):
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         """Draw the share of the observed cells to hold out.
 
-        Cells that a copy of the row still shows are held out with it. Empty rows and
-        columns do not change the others.
+        Cells that a copy of the row still shows are held out with it. Empty rows, and
+        columns that are empty or zero after scaling, do not change the others.
         """
         if self.completer_tags.pictures:
             return patterns.random(cells, share, spare=True, random_state=seed)
         distinct, place = merged(cells)
         seen = ~np.isnan(distinct)
+        seen &= (seen & (distinct != 0)).any(0)
         core = np.ix_(seen.any(1), seen.any(0))
         hidden = np.zeros(distinct.shape, bool)
         hidden[core] = self._drawn_distinct(distinct[core], share, seed)

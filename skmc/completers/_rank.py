@@ -55,8 +55,9 @@ def choose_rank(
     if trials.solution is None or not isinstance(data, Observed):
         return Choice({"rank": best})
     values = train.values + held_out.values  # each is 0 where it has no cell
+    used = (values != 0).any(0)  # others are constant, and have no noise
     parts = trials.solution.X, values, train.times, held_out.times
-    parts = tuple(part.cpu() for part in parts)
+    parts = tuple(part[:, used].cpu() for part in parts)
     noise = FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
     return Choice({"rank": best}, noise=noise)
 
