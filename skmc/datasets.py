@@ -253,9 +253,9 @@ def load_movielens(size: str = "100k", data_home: str | Path | None = None) -> B
     bunch = Bunch(entries=entries, splits=splits)
     graphs = "graph/movielens_100k_graphs.npz"
     if size == "100k" and (_folder(data_home) / graphs).is_file():
-        parts = _arrays(graphs, data_home)
-        bunch.row_graph = _graph(parts, "W_users", parts.n_users)
-        bunch.col_graph = _graph(parts, "W_movies", parts.n_items)
+        arrays = _arrays(graphs, data_home)
+        bunch.row_graph = _graph(arrays, "W_users", arrays.n_users)
+        bunch.col_graph = _graph(arrays, "W_movies", arrays.n_items)
     items = _folder(data_home) / "ratings" / "u.item"
     if size == "100k" and items.is_file():
         lines = items.read_text(encoding="latin-1").splitlines()

@@ -47,14 +47,14 @@ def listed(given: Any) -> list[Any]:
 def constraints_of(declared: type) -> dict[str, list[Any]]:
     """Read scikit-learn's constraints from the annotations in the body of a class."""
     fields = vars(declared).get("__dataclass_fields__", {})
-    known, found = vars(sys.modules[declared.__module__]), {}
+    module, constraints = vars(sys.modules[declared.__module__]), {}
     for name, kind in inspect.get_annotations(declared).items():
         if name in fields and not fields[name].init:
             continue  # a fit sets it
-        kind = eval(kind, known) if isinstance(kind, str) else kind
+        kind = eval(kind, module) if isinstance(kind, str) else kind
         if kind is not Any:
-            found[name] = _alternatives(kind)
-    return found
+            constraints[name] = _alternatives(kind)
+    return constraints
 
 
 def constrained(estimator: C) -> C:

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         completers = {k: _of_table(file, k, one) for k, one in completers.items()}
     completers = _with_draws(completers, options, messages)
     with messages.progress() as progress:
-        found = compare(
+        results = compare(
             completers,
             cells,
             cv=options.splits,
@@ -62,24 +62,24 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             on_fit=partial(progress.count, "fits") if progress else None,
         )
     # The command has told of columns and cells, with its own options as remedies.
-    found["messages"] = [
+    results["messages"] = [
         [text for text in texts if not re.match(TOLD_OF_COLUMNS, text)]
-        for texts in found["messages"]
+        for texts in results["messages"]
     ]
-    found["warnings"] = found["warnings"].where(found["messages"].map(len) > 0, 0)
+    results["warnings"] = results["warnings"].where(results["messages"].map(len) > 0, 0)
     seen = ~missing_cells(to_cells(matrix) if table is None else table)
-    report = Report(found, file, matrix if table is None else table, seen, options)
+    report = Report(results, file, matrix if table is None else table, seen, options)
     report.print()
-    for row in found[found["mean"].isna()].itertuples():
+    for row in results[results["mean"].isna()].itertuples():
         messages.warn(f"{row.completer} failed: {row.error}")
-    if found["mean"].isna().all():
+    if results["mean"].isna().all():
         raise CommandError("all methods failed")
-    if hint := _command_of(found["completer"].iloc[0], options):
+    if hint := _command_of(results["completer"].iloc[0], options):
         messages.note(f"the best one completes the file: {hint}")
     if options.html:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", TOLD_OF_COLUMNS, UserWarning)
-            page = report.html(completers[found["completer"].iloc[0]])
+            page = report.html(completers[results["completer"].iloc[0]])
         files.write(
             options.html,
             lambda path: Path(path).write_text(page, "utf-8"),
@@ -96,12 +96,14 @@ def _chosen(
         return {name: _make(name, options) for name in options.methods}
     from skmc.completers import candidates_for
 
-    found = candidates_for(matrix, random_state=options.seed, device=options.device)
+    candidates = candidates_for(
+        matrix, random_state=options.seed, device=options.device
+    )
     messages.note(
-        f"{len(found)} methods are fitted {options.splits} times each; --methods "
+        f"{len(candidates)} methods are fitted {options.splits} times each; --methods "
         "selects fewer"
     )
-    return found
+    return candidates
 
 
 def _of_table(file: Any, name: str, method: Any) -> Any:

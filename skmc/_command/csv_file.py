@@ -60,8 +60,8 @@ class CSVFile(TableFile):
         except UnicodeDecodeError:  # every byte is a character of Latin-1
             self.encoding, self.text = "latin-1", raw.decode("latin-1")
         told = SEPARATOR_LINE.match(self.text)
-        found = told[1] if told else _separator(path, self.text)
-        self.separator = options.separator or found
+        separator = told[1] if told else _separator(path, self.text)
+        self.separator = options.separator or separator
         lines = _cells(self.text, told.end() if told else 0, self.separator, path)
         if not lines:
             raise CommandError(f"{path} is empty")
@@ -195,11 +195,11 @@ class CSVFile(TableFile):
         """Categories in the spelling of their first occurrence in the file."""
         if self.columns[k].numeric:
             return {}
-        found: dict = {}
+        words: dict = {}
         for cells in self.cells:
             cell = cells[k]
-            found.setdefault(cell.text, self.text[cell.start : cell.stop])
-        return found
+            words.setdefault(cell.text, self.text[cell.start : cell.stop])
+        return words
 
     def _written(self, k: int, value: str | float, quotes: bool) -> str:
         if isinstance(value, str):  # a date
@@ -229,10 +229,10 @@ class CSVFile(TableFile):
         if texts == ["", *map(str, range(len(texts) - 1))]:
             return False  # pandas writes this above a matrix and its index
         numbers = [self._number(text) for text in texts if text not in self.missing]
-        known = [number for number in numbers if number]
+        nonempty = [number for number in numbers if number]
         # Names of columns are sometimes years, but never fractions.
-        fractions = any(re.search(r"\d\.\d", number) for number in known)
-        return bool(known) and (len(known) == len(numbers) or fractions)
+        fractions = any(re.search(r"\d\.\d", number) for number in nonempty)
+        return bool(nonempty) and (len(nonempty) == len(numbers) or fractions)
 
 
 def _are_codes(texts: list[str]) -> bool:

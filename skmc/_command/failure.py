@@ -34,7 +34,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"there is not enough memory {text and f'({text})'}".strip()
     # The messages of other errors are clear only with their type.
-    known = (UsageError, ValueError, TypeError, OSError, ImportError, RuntimeError)
-    if not isinstance(error, known) or not text:
+    expected = (UsageError, ValueError, TypeError, OSError, ImportError, RuntimeError)
+    if not isinstance(error, expected) or not text:
         return f"{type(error).__name__}: {text}".removesuffix(": ")
     return text

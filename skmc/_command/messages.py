@@ -95,10 +95,10 @@ class ProgressBars:
             self.tasks[id(context)] = self.bars.add_task(name, total=total)
 
     def on_fit_task_end(self, estimator: object, context: Any) -> None:
-        if (own := self.tasks.pop(id(context), None)) is not None:
-            self.bars.update(own, completed=context.max_subtasks or 1)
-        if (whole := self.tasks.get(id(context.parent))) is not None:
-            self.bars.advance(whole)
+        if (bar := self.tasks.pop(id(context), None)) is not None:
+            self.bars.update(bar, completed=context.max_subtasks or 1)
+        if (bar_of_parent := self.tasks.get(id(context.parent))) is not None:
+            self.bars.advance(bar_of_parent)
 
     def teardown(self, estimator: object, context: object) -> None:
         pass

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IMPUTER = "iterative-imputer"
 
 
-# Names of classes, so that parsing arguments imports none of them.
+# Names instead of classes: parsing arguments must not import a completer.
 METHODS = dict(sorted((name_of(title), title) for title in methods()))
 
 
@@ -84,15 +84,15 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     from skmc.linalg import resolve_device
 
     completer = class_of(name)() if name in METHODS else _variant(name)
-    known = completer.get_params()
-    if "max_time" in settings and "max_time" not in known:
+    params = completer.get_params()
+    if "max_time" in settings and "max_time" not in params:
         raise UsageError(
             f"{name} does not iterate and has no time limit; leave --time-limit out"
         )
     for parameter in settings:
-        if parameter not in known:
+        if parameter not in params:
             raise UsageError(
-                f"{name} has no parameter {parameter!r}; it has {', '.join(known)}"
+                f"{name} has no parameter {parameter!r}; it has {', '.join(params)}"
             )
     for parameter, value in (("add_indicator", False), ("keep_empty_features", True)):
         if bool(settings.get(parameter, value)) is not value:
@@ -105,11 +105,11 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
             "--set missing_values: mark missing cells by --missing, NaN or a mask"
         )
     common: dict[str, Any] = {"random_state": seed, "device": device}
-    chosen = {k: v for k, v in common.items() if k in known} | settings
+    chosen = {k: v for k, v in common.items() if k in params} | settings
     completer.set_params(**chosen)
     try:
         completer._validate_params()
-        if "device" in known:
+        if "device" in params:
             resolve_device(chosen["device"])
     except ValueError as error:
         raise UsageError(str(error)) from error

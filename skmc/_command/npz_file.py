@@ -135,8 +135,8 @@ class NPZFile(File):
         raise CommandError(f"{self.path} holds {self._contents()}; {remedy}")
 
     def _contents(self) -> str:
-        parts = (f"{name} ({_described(a)})" for name, a in self.arrays.items())
-        return ", ".join(parts) or "no array"
+        described = (f"{name} ({_described(a)})" for name, a in self.arrays.items())
+        return ", ".join(described) or "no array"
 
 
 class NPYFile(NPZFile):

@@ -60,13 +60,13 @@ class PictureFile(File):
             return None
         from skmc import pictures
 
-        found = pictures.estimate(self.raster.colors, self.missing, completer)
-        hours, minutes = divmod(math.ceil(found.seconds / 60), 60)
+        estimate = pictures.estimate(self.raster.colors, self.missing, completer)
+        hours, minutes = divmod(math.ceil(estimate.seconds / 60), 60)
         took = f"{hours} h {minutes} min" if hours else f"{minutes} min"
-        blocks = "1 block" if found.n_fits == 1 else f"{found.n_fits} blocks"
+        blocks = "1 block" if estimate.n_fits == 1 else f"{estimate.n_fits} blocks"
         return (
             f"{self.path} has {_size(self.missing)} pixels: about {took} and "
-            f"{found.memory / 2**30:.1f} GiB of memory, in {blocks}"
+            f"{estimate.memory / 2**30:.1f} GiB of memory, in {blocks}"
         )
 
     def complete(self, completer: BaseCompleter) -> int:
@@ -185,12 +185,13 @@ def _above(
     path: str, mask: Raster, values: np.ndarray, threshold: int | None
 ) -> np.ndarray:
     """Mask above a threshold, without which it must have two values."""
-    found = np.unique(values)
-    if threshold is None and len(found) > 2:
+    levels = np.unique(values)
+    if threshold is None and len(levels) > 2:
         raise CommandError(
-            f"{path} is not black and white: it has {len(found)} gray levels, from "
-            f"{found[0]:g} to {found[-1]:g} of {mask.largest:g}. For a mask with soft "
-            "edges, pass --mask-threshold 127, which counts brighter pixels as white"
+            f"{path} is not black and white: it has {len(levels)} gray levels, from "
+            f"{levels[0]:g} to {levels[-1]:g} of {mask.largest:g}. For a mask with "
+            "soft edges, pass --mask-threshold 127, which counts brighter pixels as "
+            "white"
         )
     share = 0.5 if threshold is None else threshold / 255
     return values > share * mask.largest

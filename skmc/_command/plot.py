@@ -99,8 +99,8 @@ def _drawn(missing: np.ndarray, names: list[str], title: str) -> Any:
     """Draw cells, the missing ones dark, with the share of them above each column."""
     plt = optional("matplotlib.pyplot", "plot", "Matplotlib")
     n_rows, n_cols = missing.shape
-    parts = np.array_split(missing, min(n_rows, MAX_ROWS))
-    shares = np.array([part.mean(0) for part in parts])
+    bands = np.array_split(missing, min(n_rows, MAX_ROWS))
+    shares = np.array([part.mean(0) for part in bands])
     width = min(max(4.0, 0.35 * n_cols + 1.5), 16.0)
     figure, (top, ax) = plt.subplots(
         2,

@@ -49,8 +49,8 @@ class Raster:
     @property
     def largest(self) -> float:
         """Value of white; 1 for floats."""
-        whole = self.pixels.dtype.kind == "u"
-        return np.iinfo(self.pixels.dtype).max if whole else 1.0
+        is_integer = self.pixels.dtype.kind == "u"
+        return np.iinfo(self.pixels.dtype).max if is_integer else 1.0
 
     @property
     def colors(self) -> np.ndarray:

@@ -38,8 +38,8 @@ class Report:
         self.table, self.options = table, options
         self.cells, self.seen, self.one_unit = cells, seen, file.one_unit
         columns = getattr(file, "columns", ())
-        whole = len(columns) == cells.shape[1]
-        self.names = [c.name for c in columns if whole or c.numeric]
+        has_all_columns = len(columns) == cells.shape[1]
+        self.names = [c.name for c in columns if has_all_columns or c.numeric]
         self.metric = options.metric or "nmae"
         error = f"error is {file.error or METRICS[self.metric]}"
         if options.draws is not None:

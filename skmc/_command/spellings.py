@@ -9,7 +9,7 @@ def alike(words: list) -> list[str]:
     >>> alike(["yes", "no", "Yes ", "no"]), alike(["yes", None, 1.5])
     (['Yes ', 'yes'], [])
     """
-    found: dict[str, set[str]] = {}
+    spellings: dict[str, set[str]] = {}
     for word in {word for word in words if isinstance(word, str)}:
-        found.setdefault("".join(word.casefold().split()), set()).add(word)
-    return next((sorted(same)[:2] for same in found.values() if len(same) > 1), [])
+        spellings.setdefault("".join(word.casefold().split()), set()).add(word)
+    return next((sorted(same)[:2] for same in spellings.values() if len(same) > 1), [])

@@ -258,11 +258,11 @@ class TableFile(File, ABC):
 
         source = source_of(cells, completer)
         for place, kind in enumerate(source.table.kinds):
-            found = None
+            doubt = None
             if kind == "date":
-                found = doubtful_date([*cells[:, place]], source.numbers[:, place])
-            if found is not None:
-                self.warn_of_doubt(self.used[place], *found)
+                doubt = doubtful_date([*cells[:, place]], source.numbers[:, place])
+            if doubt is not None:
+                self.warn_of_doubt(self.used[place], *doubt)
         self._tell_of([self.columns[k] for k in self.used], source.table)
         return source
 
@@ -270,12 +270,12 @@ class TableFile(File, ABC):
         self, used: Sequence[int], completed: np.ndarray, missing: np.ndarray
     ) -> dict[int, list]:
         """New values of the columns with missing cells; observed cells are exact."""
-        found = {}
+        by_column = {}
         for place in np.flatnonzero(missing.any(0)).tolist():
             k, new = used[place], completed[:, place].tolist()
             pairs = zip(self.columns[k].values, new, strict=True)
-            found[k] = [new if old is None else old for old, new in pairs]
-        return found
+            by_column[k] = [new if old is None else old for old, new in pairs]
+        return by_column
 
     def keep_bounds(
         self, used: Sequence[int], bounds: Any, missing: np.ndarray
@@ -350,13 +350,13 @@ class TableFile(File, ABC):
         from skmc.tables import doubtful_number, doubtful_word
 
         for k, c in enumerate(self.columns):
-            found = None
+            doubt = None
             if c.numeric:
-                found = doubtful_number(np.array(c.values, float))
+                doubt = doubtful_number(np.array(c.values, float))
             elif c.kind == "words":
-                found = doubtful_word(c.values)
-            if found is not None:
-                self.warn_of_doubt(k, *found)
+                doubt = doubtful_word(c.values)
+            if doubt is not None:
+                self.warn_of_doubt(k, *doubt)
 
     def warn_of_doubt(self, k: int, row: int, doubt: str) -> None:
         self.warn(
@@ -414,7 +414,7 @@ class TableFile(File, ABC):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "time=0 is not sorted")
             try:
-                whole = self.fitted.fit(rows).transform(rows)
+                completion = self.fitted.fit(rows).transform(rows)
             except ValueError as problem:
                 reason = str(problem)
                 for own in ("time=0", "column 0"):
@@ -426,7 +426,7 @@ class TableFile(File, ABC):
             """The completed columns of numbers."""
             return np.asarray(source.completed(found[:, len(keys) :].astype(float)))
 
-        self.drawn = [self.filled(used, completed(whole), source.missing)]
+        self.drawn = [self.filled(used, completed(completion), source.missing)]
         if self.level is not None:
             self.check_names(self.drawn[0])
             ends = completer.predict_interval(rows, self.level)

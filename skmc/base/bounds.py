@@ -89,9 +89,9 @@ def limits_of(
     n_cols: int,
 ) -> np.ndarray:  # (n_cols,)
     """Read a number for each column."""
-    found = np.full(n_cols, np.nan)
+    of_columns = np.full(n_cols, np.nan)
     if given is None:
-        return found
+        return of_columns
     by_column = given if isinstance(given, Mapping) else {}
     try:
         if isinstance(given, Mapping):
@@ -105,15 +105,15 @@ def limits_of(
         ) from problem
     if by_column:
         places = [position_of(column, parameter, names, n_cols) for column in by_column]
-        found[places] = limits
+        of_columns[places] = limits
     elif limits.shape in ((), (n_cols,)):
-        found[:] = limits
+        of_columns[:] = limits
     elif not isinstance(given, Mapping):
         raise ValueError(
             f"{parameter} has shape {limits.shape}, but X has {n_cols} columns; give "
             "one number, one for each column, or a dict by name."
         )
-    return found
+    return of_columns
 
 
 def position_of(column: Any, parameter: str, names: Sequence[Any], n_cols: int) -> int:

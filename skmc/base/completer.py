@@ -161,11 +161,11 @@ class BaseCompleter(Estimator):
     _declared: ClassVar[tuple[str, ...]] = READING  # set by each constructor
 
     def _validate_params(self) -> None:
-        own, class_ = vars(self), type(self)
+        set_so_far, class_ = vars(self), type(self)
         left_out = [
             name
             for name in self._declared
-            if name not in own and (name in READING or not hasattr(class_, name))
+            if name not in set_so_far and (name in READING or not hasattr(class_, name))
         ]
         if left_out:
             raise TypeError(
@@ -317,13 +317,13 @@ class BaseCompleter(Estimator):
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
         common = self._common_attributes(statistics)
-        found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
-        if "_bounds" not in found:
+        attributes = {**common, **outcome.attributes, "_fitted": outcome.fitted}
+        if "_bounds" not in attributes:
             bounds = layout.bounds if layout else self._bounds_of(statistics.shape[1])
-            found["_bounds"] = found["_like"] = bounds
-        for name, value in found.items():
+            attributes["_bounds"] = attributes["_like"] = bounds
+        for name, value in attributes.items():
             setattr(self, name, value)
-        self._fitted_names = sorted(found)
+        self._fitted_names = sorted(attributes)
 
     def _common_attributes(self, statistics: Priors) -> dict[str, Any]:
         """Make the fitted attributes that every completer has."""
@@ -471,10 +471,10 @@ class BaseCompleter(Estimator):
 
     def _score_of_cells(self, X: Entries | StoredEntries) -> float:
         """Compare cells with the model's values; those not in memory are read once."""
-        parts: Any
+        batches: Any
         if not isinstance(X, Entries):
             tables = tables_of(X.source, X.columns[:3])
-            parts = (
+            batches = (
                 [table[name].to_numpy() for name in table.column_names]
                 for table in tables
                 if len(table)
@@ -491,10 +491,10 @@ class BaseCompleter(Estimator):
             rows, cols = cells.labels if named else (cells.rows, cells.cols)
             if ids is not None and not named:
                 rows, cols = ids[0][rows], ids[1][cols]
-            parts = [(rows, cols, cells.values)]
+            batches = [(rows, cols, cells.values)]
         low, high = self.data_range_
         total, count = 0.0, 0
-        for rows, cols, values in parts:
+        for rows, cols, values in batches:
             guess = self.predict_entries(rows, cols)
             total += float(np.abs(guess - values).sum())
             count += len(values)
@@ -528,12 +528,12 @@ class BaseCompleter(Estimator):
             return later
         priors, fitted = self._priors, self._fitted
         i, j = self._positions_of_cells(rows, cols)
-        known = (i >= 0) & (j >= 0)
-        if known.all():
+        in_fit = (i >= 0) & (j >= 0)
+        if in_fit.all():
             return fitted.at(i, j)
         values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
         values[(i < 0) & (j < 0)] = priors.mean
-        values[known] = fitted.at(i[known], j[known])
+        values[in_fit] = fitted.at(i[in_fit], j[in_fit])
         return values
 
     def _positions_of_cells(

@@ -122,36 +122,36 @@ class FitSummary:
 
     def _fit_summary(self) -> dict[str, str]:
         """Rows of the summary of the fit, not escaped for HTML."""
-        own = vars(self)
-        found = {}
-        if (shape := own.get("_shape")) is not None:
+        attributes = vars(self)
+        summary = {}
+        if (shape := attributes.get("_shape")) is not None:
             n_rows, n_cols = shape
-            share = own["_n_observed"] / (n_rows * n_cols)
-            found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
-        elif "matrix_" in own:
-            found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
-        if "status_" in own:
-            found["status"] = own["status_"]
-            found["iterations"] = str(own["n_iter_"])
-        if (seconds := own.get("_seconds")) is not None:
-            found["seconds"] = f"{seconds:.3g}"
-        found |= {
+            share = attributes["_n_observed"] / (n_rows * n_cols)
+            summary["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
+        elif "matrix_" in attributes:
+            summary["matrix"] = "{} x {}".format(*attributes["matrix_"].shape)
+        if "status_" in attributes:
+            summary["status"] = attributes["status_"]
+            summary["iterations"] = str(attributes["n_iter_"])
+        if (seconds := attributes.get("_seconds")) is not None:
+            summary["seconds"] = f"{seconds:.3g}"
+        summary |= {
             name.rstrip("_"): _short(value)
-            for name, value in own.items()
+            for name, value in attributes.items()
             if _is_public(name)
             and name not in SHOWN
             and isinstance(value, str | Number)
         }
-        history = own.get("history_", {})
+        history = attributes.get("history_", {})
         if len(residual := history.get("residual", ())):
-            found["residual"] = _short(float(residual[-1]))
+            summary["residual"] = _short(float(residual[-1]))
         if len(validation := history.get("validation", ())):
-            found["validation RMSE (scaled)"] = _short(float(validation.min()))
-        elif "path_" in own:
-            found["validation RMSE (scaled)"] = _short(
-                float(own["path_"]["error"].min())
+            summary["validation RMSE (scaled)"] = _short(float(validation.min()))
+        elif "path_" in attributes:
+            summary["validation RMSE (scaled)"] = _short(
+                float(attributes["path_"]["error"].min())
             )
-        return found
+        return summary
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> _FitHTML:
         """Make the tables of the fit, also in diagrams of pipelines.
@@ -289,8 +289,8 @@ class Estimator(
 
     def _choices(self, X: Any) -> dict[str, Any]:
         """Parameters by which the columns of a table ``X`` are read, see `Rules`."""
-        own = self.get_params(deep=False)
-        return {name: own[name] for name in CHOICES if name in own}
+        params = self.get_params(deep=False)
+        return {name: params[name] for name in CHOICES if name in params}
 
     def _reader(self) -> Estimator | None:
         """The estimator, itself or inside, whose parameters name kinds of columns."""
@@ -339,8 +339,8 @@ def _in_container_of_input(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def wrapped(self: Estimator, X: Any, *args: Any, **given: Any) -> Any:
-        found = method(self, X, *args, **given)
-        return found if has_set_output(self) else like_input(X, found)
+        answer = method(self, X, *args, **given)
+        return answer if has_set_output(self) else like_input(X, answer)
 
     return wrapped
 

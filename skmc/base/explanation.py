@@ -140,14 +140,14 @@ class Explanation:
             Their sum is that of all contributions.
         """
         single = [c for c in self.contributions if c.position != NO_POSITION]
-        parts = [c for c in self.contributions if c.position == NO_POSITION]
+        without_column = [c for c in self.contributions if c.position == NO_POSITION]
         if rest := single[n:]:
             amount = sum(c.amount for c in rest)
             noun = self.kind if len(rest) > 1 else self.kind.removesuffix("s")
-            parts.insert(
+            without_column.insert(
                 0, Contribution(f"{len(rest)} other {noun}", NO_POSITION, amount)
             )
-        return [*single[:n], *parts]
+        return [*single[:n], *without_column]
 
     def name_of(self, contribution: Contribution) -> str:
         """Describe what contributes in a word or two.
@@ -173,10 +173,10 @@ def _named(noun: str, label: Any) -> str:
 
 
 def _detail(c: Contribution) -> str:
-    found = [(name, getattr(c, name)) for name in ("weight", "distance")]
-    known = ", ".join(f"{name} {x:.4g}" for name, x in found if not np.isnan(x))
+    numbers = [(name, getattr(c, name)) for name in ("weight", "distance")]
+    text = ", ".join(f"{name} {x:.4g}" for name, x in numbers if not np.isnan(x))
     cell = "" if np.isnan(c.cell) else f"  {c.cell:.4g}"
-    return cell + (f" ({known})" if known else "")
+    return cell + (f" ({text})" if text else "")
 
 
 class Explains(BaseCompleter):
@@ -238,10 +238,10 @@ class Explains(BaseCompleter):
 
     def _explained(self, cells: np.ndarray, i: int, j: int, name: Any) -> Explanation:
         """Explain a cell of rows that were read."""
-        base, found = self._by_means(cells[[i]], j), list[Contribution]()
+        base, contributions = self._by_means(cells[[i]], j), list[Contribution]()
         if base is None:
-            base, found = self._contributions(cells, i, j)
-        return self._explanation(name, j, base, found)
+            base, contributions = self._contributions(cells, i, j)
+        return self._explanation(name, j, base, contributions)
 
     def _by_means(self, row: np.ndarray, j: int) -> float | None:
         """Value of a cell of a row (1, n_cols), if means fill its row or its column."""
@@ -363,15 +363,15 @@ def row_of(
 
 def column_of(column: Any, names: Sequence[Any] | np.ndarray | None, n: int) -> int:
     """Find the position of a column."""
-    known = [] if names is None else np.asarray(names, object).tolist()
-    same = [k for k, name in enumerate(known) if name == column]
+    columns = [] if names is None else np.asarray(names, object).tolist()
+    same = [k for k, name in enumerate(columns) if name == column]
     if same:
         return same[0]
     number = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
-    integers = any(isinstance(name, (int, np.integer)) for name in known)
+    integers = any(isinstance(name, (int, np.integer)) for name in columns)
     if number and 0 <= column < n and not integers:
         return int(column)
-    which = f"columns such as {known[:3]}" if known else f"{n} columns"
+    which = f"columns such as {columns[:3]}" if columns else f"{n} columns"
     raise ValueError(
         f"column={column!r} is not a column: the fit had {which}; pass a name or a "
         f"position from 0 to {n - 1}."

@@ -85,22 +85,22 @@ class RowModels(Fitted):
 
     def whole(self) -> np.ndarray:
         priors = self.statistics
-        whole = self._all_rows()
-        whole[priors.empty_rows] = priors.col_means
-        whole[:, priors.empty_cols] = priors.row_means[:, None]
-        return whole
+        values = self._all_rows()
+        values[priors.empty_rows] = priors.col_means
+        values[:, priors.empty_cols] = priors.row_means[:, None]
+        return values
 
     def _all_rows(self) -> np.ndarray:
         n_rows, n_cols = self.statistics.shape
-        whole: np.ndarray = self.models[0].F.new_empty(n_rows, n_cols).numpy()
+        values: np.ndarray = self.models[0].F.new_empty(n_rows, n_cols).numpy()
 
         def fill(start: int) -> None:
             part = torch.arange(start, min(start + size, n_rows))
-            whole[part] = self.scaling.undo(self.scaled_rows(part))
+            values[part] = self.scaling.undo(self.scaled_rows(part))
 
         size = max(1, BLOCK // n_cols)
         list(in_threads(fill, range(0, n_rows, size)))
-        return whole
+        return values
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         i, j = torch.from_numpy(rows), torch.from_numpy(cols)
@@ -135,8 +135,8 @@ class RowModels(Fitted):
                 "row_features is given, but fit had none; pass them to fit too."
             )
         n_features = len(scaling.shift)
-        known = read_features(features, len(cells), "row_features", n_features)
-        side = scaling.side(known).to(self.models[0].F)
+        read = read_features(features, len(cells), "row_features", n_features)
+        side = scaling.side(read).to(self.models[0].F)
         used = self.used(cells, (side,))
         return self.statistics.fill(cells, self.predict_from(used))
 
@@ -158,11 +158,11 @@ class RowModels(Fitted):
 
     def predict_from(self, used: SparseObserved) -> np.ndarray:  # (k, n_cols)
         """Predict whole rows from the result of `used`."""
-        whole, n_models = torch.zeros(used.shape, dtype=used.dtype), len(self.models)
+        scaled, n_models = torch.zeros(used.shape, dtype=used.dtype), len(self.models)
         for model in self.models:
             W = solved(used, model) / n_models
-            whole += linear(W, model.F, model.offset / n_models)
-        completed: np.ndarray = self.scaling.undo(whole).numpy()
+            scaled += linear(W, model.F, model.offset / n_models)
+        completed: np.ndarray = self.scaling.undo(scaled).numpy()
         return completed
 
     def terms(
@@ -174,10 +174,10 @@ class RowModels(Fitted):
         sides = () if row is None else self.row_sides
         for model in self.models:
             pairs = zip(sides, model.sides, strict=False)
-            known = [side.mean(B, torch.tensor([row]))[0] for side, B in pairs]
+            means = [side.mean(B, torch.tensor([row]))[0] for side, B in pairs]
             parts = given.cols, given.values, j, given.weights
             found = model.contributions(
-                *parts, sum(known[1:], known[0]) if known else 0.0
+                *parts, sum(means[1:], means[0]) if means else 0.0
             )
             base, added, prior = (
                 a + b / len(self.models)
@@ -231,8 +231,8 @@ class FittedFactors(RowModels):
 
     def cells_of(self, rows: Tensor) -> SparseObserved:
         if isinstance(self.seen, StoredCells):
-            where, found = self.seen.of_rows(rows.numpy())
-            cells, values = found["col"], found["value"]
+            where, stored = self.seen.of_rows(rows.numpy())
+            cells, values = stored["col"], stored["value"]
         elif self.values is None:
             raise ValueError(
                 "The weights of the fit are not kept, so its rows cannot be explained; "
@@ -240,13 +240,15 @@ class FittedFactors(RowModels):
             )
         else:
             starts, every = self.seen
-            parts = [slice(*starts[row : row + 2]) for row in rows.tolist()]
-            where = np.repeat(np.arange(len(rows)), [len(every[own]) for own in parts])
-            cells = np.concatenate([every[own] for own in parts])
-            values = np.concatenate([self.values[own] for own in parts])
-        whole = np.full((len(rows), self.statistics.shape[1]), np.nan, values.dtype)
-        whole[where, cells] = values
-        return self.used(whole, ())
+            spans = [slice(*starts[row : row + 2]) for row in rows.tolist()]
+            where = np.repeat(
+                np.arange(len(rows)), [len(every[span]) for span in spans]
+            )
+            cells = np.concatenate([every[span] for span in spans])
+            values = np.concatenate([self.values[span] for span in spans])
+        matrix = np.full((len(rows), self.statistics.shape[1]), np.nan, values.dtype)
+        matrix[where, cells] = values
+        return self.used(matrix, ())
 
     def factors(self) -> LowRank:
         """The factors as tensors."""

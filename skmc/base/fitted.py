@@ -210,8 +210,8 @@ class ScaledRows:
     scaling : Scaling
         Scaling of the fit, in double precision.
     varies : bool ndarray of shape (n_cols,)
-        Columns with at least two values. The fit has learned nothing about the
-        dependence of the others on them.
+        Columns with at least two values. The fit cannot tell how other columns depend
+        on a constant one, so new rows are completed without it.
     folded : callable
         Map that completes scaled rows from their values and mask.
     """
@@ -287,9 +287,9 @@ def missing_indicator(
 
     holes = np.where(holed, np.nan, 0.0)
     indicator = MissingIndicator(error_on_new=False).fit(holes[None])
-    known = [*names]
-    flags = indicator.get_feature_names_out(known or None)
-    if known and (both := sorted({*flags} & {*known})):
+    columns = [*names]
+    flags = indicator.get_feature_names_out(columns or None)
+    if columns and (both := sorted({*flags} & {*columns})):
         raise ValueError(
             f"X has a column {both[0]!r} already, which add_indicator would append; "
             "rename it, or set add_indicator=False."

@@ -29,15 +29,15 @@ def by_identifier(
         if not hasattr(value, "reindex"):
             continue
         axis = int(name.startswith("col"))
-        found, place = identified(value.index, f"The index of {name}")
-        if len(found) < len(place):
-            twice = found[np.bincount(place).argmax()].item()
+        unique, place = identified(value.index, f"The index of {name}")
+        if len(unique) < len(place):
+            twice = unique[np.bincount(place).argmax()].item()
             raise ValueError(f"{name} has several lines for {twice!r}; keep one.")
         if X.ids[axis].dtype.kind == "U":
-            found = found.astype(str)
-        _check_lines(name, found, X.ids[axis])
-        frames[name] = axis, found[place]
-        ids[axis] = np.union1d(ids[axis], found)
+            unique = unique.astype(str)
+        _check_lines(name, unique, X.ids[axis])
+        frames[name] = axis, unique[place]
+        ids[axis] = np.union1d(ids[axis], unique)
     result = dict(known)
     for name, (axis, labels) in frames.items():
         _check_lines(name, labels, ids[axis])
@@ -65,12 +65,12 @@ def _check_lines(name: str, labels: np.ndarray, wanted: np.ndarray) -> None:
 
 def in_order_of_matrix(known: Mapping[str, Any], X: Any) -> dict[str, Any]:
     """Sort features and graphs with labels like the rows and columns of a matrix."""
-    found: dict[str, Any] = {}
+    ordered: dict[str, Any] = {}
     labels = labels_of(X) if known else (None, None)
     for name, given in known.items():
-        own = labels[name.startswith("col")]
-        found[name] = in_order(given, own, own if "graph" in name else None, name)
-    return found
+        items = labels[name.startswith("col")]
+        ordered[name] = in_order(given, items, items if "graph" in name else None, name)
+    return ordered
 
 
 def in_order_of_fit(X: Entries, priors: Priors) -> Entries:
@@ -99,29 +99,29 @@ def positions(
     otherwise: str | None = "are predicted by means",
 ) -> np.ndarray:  # (k,)
     """Find identifiers among known ones."""
-    found = np.asarray(wanted)
-    if not found.size:
-        return np.empty(found.shape, np.int64)
-    if found.dtype.kind in "OT":  # as in data frames
-        found = np.asarray(found.tolist())
+    ids = np.asarray(wanted)
+    if not ids.size:
+        return np.empty(ids.shape, np.int64)
+    if ids.dtype.kind in "OT":  # as in data frames
+        ids = np.asarray(ids.tolist())
     text = known.dtype.kind == "U"
-    if text and found.dtype.kind in AS_TEXT:  # as in the fit
-        found = found.astype(str)
-    if (found.dtype.kind == "U") != text or found.dtype.kind == "b":
+    if text and ids.dtype.kind in AS_TEXT:  # as in the fit
+        ids = ids.astype(str)
+    if (ids.dtype.kind == "U") != text or ids.dtype.kind == "b":
         kinds = ("strings", "integers") if text else ("integers", "strings")
         raise TypeError(
             f"{name} must be {kinds[0]}, as the identifiers of the fit are, such as "
-            f"{known[:1].tolist()}; got {found.ravel()[:1].tolist()}."
+            f"{known[:1].tolist()}; got {ids.ravel()[:1].tolist()}."
         )
     order = None  # partial_fit appends new identifiers
     if not (known[:-1] <= known[1:]).all():
         order = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, found, sorter=order).clip(max=len(known) - 1)
+    place = np.searchsorted(known, ids, sorter=order).clip(max=len(known) - 1)
     if order is not None:
         place = order[place]
-    missing = known[place] != found
+    missing = known[place] != ids
     if missing.any():
-        first = repr(found[missing][0].item())
+        first = repr(ids[missing][0].item())
         who = f"{first} was not in the fit"
         if (number := missing.sum()) > 1:
             who = f"{number} identifiers, such as {first}, were not in the fit"
@@ -131,7 +131,7 @@ def positions(
             verbs = {"are": "is", "have": "has"}
             otherwise = re.sub("^(are|have)", lambda verb: verbs[verb[0]], otherwise)
         said = f"{name}: {who} and {otherwise}."
-        places = found[missing].tolist()
+        places = ids[missing].tolist()
         warn_user(UnknownIdentifiersWarning(said, places=places))
     place[missing] = -1
     return place

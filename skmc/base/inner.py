@@ -13,13 +13,13 @@ BOUNDS_AND_MARKS = "min_value", "max_value", "missing_values", "add_indicator"
 def refuse_parameters(inner: Any, outer: str, remedies: Mapping[str, str]) -> None:
     """Require the defaults of parameters that have no or another meaning inside."""
     signature = inspect.signature(type(inner)).parameters
-    own = inner.get_params(deep=False)
+    params = inner.get_params(deep=False)
     for name, remedy in remedies.items():
-        if name in own and not _same(own[name], signature[name].default):
+        if name in params and not _same(params[name], signature[name].default):
             instead = remedy.format(name=name)
             raise ValueError(
-                f"{name} of {type(inner).__name__} (got {own[name]!r}) would apply to "
-                f"what {outer} makes of X, and not to X itself; {instead}."
+                f"{name} of {type(inner).__name__} (got {params[name]!r}) would apply "
+                f"to what {outer} makes of X, and not to X itself; {instead}."
             )
 
 

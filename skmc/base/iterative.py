@@ -117,8 +117,8 @@ class IterativeCompleter(BaseCompleter):
     warn_at_max_iter: ClassVar[bool] = True
     # Name of the parameter that sets the step length.
     step_parameter: ClassVar[str | None] = None
-    # Names of the parameters whose "auto" `_choose` replaces. If none of them is
-    # "auto", it fits nothing.
+    # Names of the parameters whose "auto" `_choose` replaces. It runs trials only if
+    # one of them is "auto".
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
@@ -259,14 +259,14 @@ class IterativeCompleter(BaseCompleter):
     ) -> tuple[Any, list[HeldOut]]:
         """Hold out cells for early stopping."""
         hidden = self._hidden(data, self.validation_fraction, seeds, first)
-        train, held_out = data.without(hidden)
-        if held_out is None:
-            return data, []
-        if not hidden.any((1, 2)).all():
+        if hidden.any() and not hidden.any((1, 2)).all():
             raise ValueError(
                 "early_stopping cannot hold out a cell in some matrices of the batch; "
                 "fit those alone."
             )
+        train, held_out = data.without(hidden)
+        if held_out is None:
+            return data, []
         return train, [HeldOut(held_out, self.n_iter_no_change)]
 
     def _split(
@@ -387,14 +387,14 @@ class IterativeCompleter(BaseCompleter):
     def _completion(self, given: Given, result: Result) -> Completion:
         """Make the result from a completed matrix and a map of new rows."""
         statistics, pictures = given.statistics, self.completer_tags.pictures
-        whole = given.scaling.undo(result.X).cpu().numpy()
+        completion = given.scaling.undo(result.X).cpu().numpy()
         if not pictures:
-            whole = statistics.fill(given.cells, whole, of_fit=True)
+            completion = statistics.fill(given.cells, completion, of_fit=True)
         scaling = given.scaling.to("cpu", torch.float64)
         row_map = self._row_map(result, given.data)
         return Completion(
             statistics,
-            whole.astype(given.matrix.dtype),
+            completion.astype(given.matrix.dtype),
             RowIndex(given.matrix),
             ScaledRows(scaling, statistics.varies, row_map),
             pictures,
@@ -536,7 +536,7 @@ class IterativeCompleter(BaseCompleter):
         ]
         for name in batched:
             if name != "random_state":
-                values = [float(found[name]) for found in given]
+                values = [float(own_params[name]) for own_params in given]
                 setattr(params, name, torch.tensor(values, dtype=torch.float64))
         return Run(
             self._make_solver(train, params, rng),
@@ -587,8 +587,8 @@ class IterativeCompleter(BaseCompleter):
         # A stage before the last one must not be trained here.
         params = self._params({**self._without_trials(data), "max_iter": 1})
         solver: Any = self._make_solver(data, params, rng)
-        parts = modules_in([*vars(solver).values()])
-        learned = sum(p.numel() for part in parts for p in part.parameters())
+        modules = modules_in([*vars(solver).values()])
+        learned = sum(p.numel() for module in modules for p in module.parameters())
         per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
         numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
         return int(numbers * data.values.itemsize)
@@ -616,11 +616,11 @@ def _with_posteriors(
     of_rows = FoldIn.with_noise(X, noise[0])
     with threads_for(work_of(X.numel(), min(X.shape))):
         if X.shape[0] >= X.shape[1]:
-            found = of_rows(values, root)
+            completed = of_rows(values, root)
         else:
-            found = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
-    found = torch.where(data.mask, solution.X, found.to(solution.X))
-    return replace(solution, result=PosteriorResult(X=found, of_rows=of_rows))
+            completed = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
+    completed = torch.where(data.mask, solution.X, completed.to(solution.X))
+    return replace(solution, result=PosteriorResult(X=completed, of_rows=of_rows))
 
 
 def _warm_start(result: Result) -> WarmStart:

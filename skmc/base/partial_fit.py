@@ -57,10 +57,10 @@ class MoreCells:
     ) -> np.ndarray:
         """Return a dense matrix with these cells."""
         m, n = cells.shape
-        whole = np.full(self.shape, np.nan, cells.dtype)
-        whole[:m, :n] = cells
-        whole[self.rows, self.cols] = self.values
-        return whole
+        larger = np.full(self.shape, np.nan, cells.dtype)
+        larger[:m, :n] = cells
+        larger[self.rows, self.cols] = self.values
+        return larger
 
 
 class PartialFit(BaseCompleter):
@@ -78,7 +78,7 @@ class PartialFit(BaseCompleter):
     def _all_cells(self, more: MoreCells) -> Given | None:
         """Return the cells so far, and those to add, for a new fit.
 
-        None if that would change nothing, as by default.
+        None, the default, if updates are equal to a new fit.
         """
 
     def partial_fit(self, X: Container, y: object = None) -> Self:
@@ -199,14 +199,15 @@ class PartialFit(BaseCompleter):
                 "too."
             )
         places, ids = [], []
-        for known, own in zip(self._priors.ids, X.labels, strict=True):
-            if known.dtype.kind != own.dtype.kind:
+        for of_fit, of_X in zip(self._priors.ids, X.labels, strict=True):
+            if of_fit.dtype.kind != of_X.dtype.kind:
                 raise TypeError(
-                    f"Identifiers of X are {own.dtype}, those of the fit {known.dtype}."
+                    f"Identifiers of X are {of_X.dtype}, those of the fit "
+                    f"{of_fit.dtype}."
                 )
-            joined = np.concatenate([known, np.setdiff1d(own, known)])
+            joined = np.concatenate([of_fit, np.setdiff1d(of_X, of_fit)])
             order = np.argsort(joined, kind="stable")
-            places.append(order[np.searchsorted(joined, own, sorter=order)])
+            places.append(order[np.searchsorted(joined, of_X, sorter=order)])
             ids.append(joined)
         shape = len(ids[0]), len(ids[1])
         validate_data(self, sp.csr_array(shape), accept_sparse=True)

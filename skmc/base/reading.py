@@ -240,19 +240,19 @@ def read_weights(
         flat = (X.rows * shape[1] + X.cols)[::-1]
         place, last = np.unique(flat, return_index=True)
         at = np.searchsorted(place, rows * shape[1] + cols)
-        found = np.asarray(weights, float)[::-1][last[at]]
+        chosen = np.asarray(weights, float)[::-1][last[at]]
     elif sp.issparse(weights):
-        found = np.asarray(sp.csr_array(weights)[rows, cols], float)
+        chosen = np.asarray(sp.csr_array(weights)[rows, cols], float)
     else:
-        found = np.asarray(weights, float)[rows, cols]
-    wrong = ~(np.isfinite(found) & (found >= 0))
+        chosen = np.asarray(weights, float)[rows, cols]
+    wrong = ~(np.isfinite(chosen) & (chosen >= 0))
     if wrong.any():
         k = wrong.argmax()
         raise ValueError(
-            f"cell_weight is {found[k]} at row {rows[k]}, column {cols[k]}; weights of "
-            "observed cells must be finite and at least 0."
+            f"cell_weight is {chosen[k]} at row {rows[k]}, column {cols[k]}; weights "
+            "of observed cells must be finite and at least 0."
         )
-    return found
+    return chosen
 
 
 def read_row_weights(
@@ -262,21 +262,21 @@ def read_row_weights(
 ) -> np.ndarray:  # (n_rows,)
     """Read the weights of rows."""
     try:
-        found = np.asarray(in_order_of(weights, X, "sample_weight"), float)
+        read = np.asarray(in_order_of(weights, X, "sample_weight"), float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must be numbers: {error}.") from error
-    if found.shape != (n_rows,):
+    if read.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {found.shape}; it must have one number for each "
+            f"sample_weight has shape {read.shape}; it must have one number for each "
             f"row of X, ({n_rows},)."
         )
-    wrong = ~(np.isfinite(found) & (found >= 0))
+    wrong = ~(np.isfinite(read) & (read >= 0))
     if wrong.any():
         row = wrong.argmax()
         raise ValueError(
-            f"sample_weight is {found[row]} at row {row}; weights must be finite and "
+            f"sample_weight is {read[row]} at row {row}; weights must be finite and "
             "at least 0."
         )
-    if not found.any():
+    if not read.any():
         raise ValueError("sample_weight is zero in all rows; give positive weights.")
-    return found
+    return read

@@ -143,10 +143,10 @@ def warn_of_units(completer: object, data: Observed | SparseObserved) -> None:
 
 def check_picture(completer: object, data: Observed | SparseObserved) -> None:
     """Warn or raise an error if the columns of a picture have different units."""
-    own = "pass scaling='columns', or " if hasattr(completer, "scaling") else ""
+    for_scaling = "pass scaling='columns', or " if hasattr(completer, "scaling") else ""
     remedy = (
         "This is a method for pictures. If the units differ, use MixedCompleter or "
-        f"GaussianCompleter, {own}standardize the columns first."
+        f"GaussianCompleter, {for_scaling}standardize the columns first."
     )
     ratio = ratio_of_units(data)
     if ratio > IMPOSSIBLE:
@@ -175,8 +175,8 @@ def warn_of_empty_columns(
     have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
     place = listed(empty, names)
     text = f"{place} of X {have} no observed cell and {are} {action}."
-    found = empty.tolist() if names is None else [names[k] for k in empty]
-    warn_user(EmptyColumnsWarning(text, places=found))
+    places = empty.tolist() if names is None else [names[k] for k in empty]
+    warn_user(EmptyColumnsWarning(text, places=places))
 
 
 def warn_of_empty_rows(empty: np.ndarray) -> None:

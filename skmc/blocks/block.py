@@ -65,8 +65,8 @@ def loaded(
         places = (row + first, col) if side == "row" else (col, row + first)
         kept = choice(*places)
         cells = {name: column[kept] for name, column in cells.items()}
-    parts = {name: torch.from_numpy(column) for name, column in cells.items()}
-    row, col, values = parts["row"], parts["col"], parts["value"]
+    columns = {name: torch.from_numpy(column) for name, column in cells.items()}
+    row, col, values = columns["row"], columns["col"], columns["value"]
     if scaling is not None:
         column = col if side == "row" else row + first
         shift, scale = (
@@ -74,7 +74,7 @@ def loaded(
             for s in (scaling.shift, scaling.scale)
         )
         values = Scaling(shift, scale).standardise(values)
-    return SparseObserved(row, col, values, shape, parts.get("weight"))
+    return SparseObserved(row, col, values, shape, columns.get("weight"))
 
 
 def over_chunks(
@@ -93,8 +93,8 @@ def over_chunks(
     if torch.device(device).type == "cpu":
         return list(block.map(function, own, *common))
     moved = [_moved(x, device) for x in common]
-    found = block.to(device).map(function, [x.to(device) for x in own], *moved)
-    return [_moved(result, "cpu") for result in found]
+    results = block.to(device).map(function, [x.to(device) for x in own], *moved)
+    return [_moved(result, "cpu") for result in results]
 
 
 def _of_copy(function: Callable[..., Any], cells: SparseValues, *rest: object) -> Any:

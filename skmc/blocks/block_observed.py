@@ -70,8 +70,8 @@ class BlockObserved:
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """Scaling by the rules of `Scaling.of`."""
-        found = Scaling.of_moments(self.moments, how, centre=centre)
-        return found.to(self.dtype)
+        scaling = Scaling.of_moments(self.moments, how, centre=centre)
+        return scaling.to(self.dtype)
 
     def scaled(self, scaling: Scaling) -> BlockObserved:
         """Return the same cells with scaled values."""
@@ -80,8 +80,8 @@ class BlockObserved:
     def split(self, share: float, seed: int) -> tuple[BlockObserved, BlockObserved]:
         """Split the cells into training cells and a held-out share."""
         choices = [CellSelection(seed, share, held) for held in (False, True)]
-        parts = [(self.folder, self.scaling, x, self.systems_on) for x in choices]
-        return BlockObserved(*parts[0]), BlockObserved(*parts[1])
+        arguments = [(self.folder, self.scaling, x, self.systems_on) for x in choices]
+        return BlockObserved(*arguments[0]), BlockObserved(*arguments[1])
 
     def to(self, device: torch.device | str) -> BlockObserved:
         """Return the same cells with another device for their systems."""
@@ -93,23 +93,23 @@ class BlockObserved:
 
     def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:  # (1, n_cols)
         """Mean, standard deviation and number of the unscaled cells, weighted."""
-        found = self.folder.statistics["col"]
-        if "weighted_count" in found:
+        sums = self.folder.statistics["col"]
+        if "weighted_count" in sums:
             names = ("count", "mean", "squares")
-            found = {name: found[f"weighted_{name}"] for name in names}
-        return moments_of(found, self.folder.dtype, by_column)
+            sums = {name: sums[f"weighted_{name}"] for name in names}
+        return moments_of(sums, self.folder.dtype, by_column)
 
     @property
     def identity(self) -> list[Any]:
         """Data that distinguish two sets of cells."""
-        found = self.folder.statistics
-        return [self.shape, *(x for side in found.values() for x in side.values())]
+        statistics = self.folder.statistics
+        return [self.shape, *(x for side in statistics.values() for x in side.values())]
 
     @cached_property
     def T(self) -> BlockObserved:
         """The transpose."""
-        parts = self.folder, self.scaling, self.choice, self.systems_on
-        return BlockObserved(*parts, "col" if self.side == "row" else "row")
+        arguments = self.folder, self.scaling, self.choice, self.systems_on
+        return BlockObserved(*arguments, "col" if self.side == "row" else "row")
 
     @cached_property
     def _handles(self) -> Sequence[Any]:
@@ -136,8 +136,8 @@ class BlockObserved:
         """Call ``function(chunk, own, *common)`` for all chunks of rows, in order."""
         each = ([x[a:b] for x in own] for a, b in pairwise(self._starts))
         common = (function, self.systems_on, self._small, *common)
-        found = self.folder.runner.map(over_chunks, self._handles, *common, each=each)
-        for results in logged(found, f"block of {self.side}s", len(self._handles)):
+        runs = self.folder.runner.map(over_chunks, self._handles, *common, each=each)
+        for results in logged(runs, f"block of {self.side}s", len(self._handles)):
             yield from results
 
     @property
@@ -182,9 +182,9 @@ def moments_of(
     """Mean, standard deviation and number of the cells of columns, or of all cells."""
     count, mean, squares = (found[k] for k in ("count", "mean", "squares"))
     if not by_column:
-        n, whole = count.sum(), count @ mean / count.sum()
-        squares = squares.sum() + count @ np.square(mean - whole)
-        count, mean = np.array([n]), np.array([whole])
+        n, mean_of_all = count.sum(), count @ mean / count.sum()
+        squares = squares.sum() + count @ np.square(mean - mean_of_all)
+        count, mean = np.array([n]), np.array([mean_of_all])
         squares = np.array([squares])
     deviation = np.sqrt(squares / np.where(count > 0, count, 1))
     # A deviation within the rounding error of a constant is zero.

@@ -50,15 +50,15 @@ class ChunkedRows(Chunks):
 
     def scaled(self, scaling: Scaling) -> ChunkedRows:
         """Return the same cells with scaled values."""
-        found = ChunkedRows(self.X, self.missing_values, scaling)
-        found.__dict__["statistics"] = self.statistics
-        return found
+        rows = ChunkedRows(self.X, self.missing_values, scaling)
+        rows.__dict__["statistics"] = self.statistics
+        return rows
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
-        found = self.statistics
-        return len(found["row"]["count"]), len(found["col"]["count"])
+        sums = self.statistics
+        return len(sums["row"]["count"]), len(sums["col"]["count"])
 
     @property
     def work(self) -> int:
@@ -81,8 +81,8 @@ class ChunkedRows(Chunks):
     @cached_property
     def energy(self) -> Tensor:
         """``|P(M)|_F^2``."""
-        found: Tensor = self.total(_energy)[0]
-        return found
+        energy: Tensor = self.total(_energy)[0]
+        return energy
 
     def misfit(self, X: LowRank) -> Tensor:  # ()
         """``|P(X - M)|_F^2`` of the zero matrix, the only one that is formed."""

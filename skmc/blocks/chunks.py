@@ -51,11 +51,11 @@ class Chunks:
         import dask
 
         add = dask.delayed(_added, pure=False)
-        parts = self._tasks(function, *common)
-        while len(parts) > 1:
-            groups = range(0, len(parts), TOGETHER)
-            parts = [add(parts[k : k + TOGETHER]) for k in groups]
-        return parts[0].compute()
+        sums = self._tasks(function, *common)
+        while len(sums) > 1:
+            groups = range(0, len(sums), TOGETHER)
+            sums = [add(sums[k : k + TOGETHER]) for k in groups]
+        return sums[0].compute()
 
     def head(self, n: int) -> np.ndarray:  # (k, n_cols)
         """The first rows, not scaled."""
@@ -77,13 +77,13 @@ class Chunks:
         m, ends = int(sizes.sum()), np.cumsum(sizes)
         rows = np.sort(np.random.RandomState(seed).permutation(m)[:n])
         taken = dask.delayed(_taken, pure=False)
-        parts = [
+        tasks = [
             taken(part, rows[(rows >= end - size) & (rows < end)] - (end - size))
             for part, size, end in zip(self.parts, sizes, ends, strict=True)
         ]
-        found = [np.asarray(to_cells(p)) for p in dask.compute(*parts)]
+        rows_of_chunks = [np.asarray(to_cells(p)) for p in dask.compute(*tasks)]
         cells: np.ndarray = to_cells(
-            np.concatenate(found), missing_values=self.missing_values
+            np.concatenate(rows_of_chunks), missing_values=self.missing_values
         )
         return cells
 
@@ -92,13 +92,13 @@ class Chunks:
         """ "row" and "col" as of `skmc.blocks.sorting.gathered`, and "sizes"."""
         import dask
 
-        parts = dask.compute(*self._tasks(_counted))
-        sizes = np.array([len(rows["count"]) for rows, _ in parts])
+        of_chunks = dask.compute(*self._tasks(_counted))
+        sizes = np.array([len(rows["count"]) for rows, _ in of_chunks])
         rows = {
-            name: np.concatenate([part[name] for part, _ in parts])
+            name: np.concatenate([part[name] for part, _ in of_chunks])
             for name in ("count", "mean")
         }
-        cols = reduce(_merged, (part for _, part in parts))
+        cols = reduce(_merged, (part for _, part in of_chunks))
         if not cols["count"].sum():
             raise ValueError("X has no observed cell; at least one is needed.")
         return {"row": rows, "col": cols, "sizes": sizes}

@@ -182,12 +182,12 @@ def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
     )
     # Each file has its own schema; without this one, Arrow uses that of the first file.
     dataset = ds.dataset(source, format=format_, schema=arrow().schema([]))
-    found = sorted(dataset.get_fragments(), key=lambda f: f.path)
-    if not found:
+    fragments = sorted(dataset.get_fragments(), key=lambda f: f.path)
+    if not fragments:
         raise ValueError(f"{source} holds no files of ratings.")
     if csv is not None:
-        return [CsvFile(fragment.path, csv, columns[2:]) for fragment in found]
-    return found
+        return [CsvFile(fragment.path, csv, columns[2:]) for fragment in fragments]
+    return fragments
 
 
 def _hint(fragment: Fragment | CsvFile) -> str:

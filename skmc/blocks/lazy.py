@@ -74,5 +74,5 @@ def _series(rows: Any, cols: Any, completer: Any) -> Any:
 
 
 def _cells(rows: np.ndarray, cols: np.ndarray, completer: Any) -> np.ndarray:
-    found: np.ndarray = completer.predict_entries(rows, cols).astype(float)
-    return found
+    values: np.ndarray = completer.predict_entries(rows, cols).astype(float)
+    return values

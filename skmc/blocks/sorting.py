@@ -18,13 +18,13 @@ SIDES = ("row", "col")
 
 def counted(part: Part) -> tuple[Any, Any]:
     """Count how often each identifier occurs in a part."""
-    found: list[Any] = [None, None]
+    counts_of_sides: list[Any] = [None, None]
     for table in part.tables():
         for side, name in enumerate(SIDES):
             counts = table.group_by(name).aggregate([(name, "count")])
             counts = counts.rename_columns(["id", "count"])
-            found[side] = merged([found[side], counts])
-    return found[0], found[1]
+            counts_of_sides[side] = merged([counts_of_sides[side], counts])
+    return counts_of_sides[0], counts_of_sides[1]
 
 
 def merged(counts: list[Any]) -> Any:
@@ -32,8 +32,8 @@ def merged(counts: list[Any]) -> Any:
     tables = [table for table in counts if table is not None]
     if len(tables) < 2:
         return tables[0] if tables else None
-    whole = arrow().concat_tables(tables).group_by("id").aggregate([("count", "sum")])
-    return whole.rename_columns(["id", "count"])
+    summed = arrow().concat_tables(tables).group_by("id").aggregate([("count", "sum")])
+    return summed.rename_columns(["id", "count"])
 
 
 def block_size(n_cells: int, most: int, at_once: int) -> int:
@@ -59,8 +59,8 @@ def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> N
     ids = [read_ids(folder, side) for side in SIDES]
     for k, table in enumerate(part.tables()):
         codes = [
-            pa.compute.index_in(table[side], value_set=known).to_numpy()
-            for side, known in zip(SIDES, ids, strict=True)
+            pa.compute.index_in(table[side], value_set=ids_of_side).to_numpy()
+            for side, ids_of_side in zip(SIDES, ids, strict=True)
         ]
         cells = dict(zip(SIDES, codes, strict=True))
         cells |= {name: table[name].to_numpy() for name in table.column_names[2:]}
@@ -170,18 +170,18 @@ def statistics(
     weight: np.ndarray | None = None,  # (n_cells,)
 ) -> dict[str, np.ndarray]:  # (n,)
     """Compute statistics of the cells of each row."""
-    found = _moments(row, value, n)
+    moments = _moments(row, value, n)
     if weight is not None:
         weighted = _moments(row, value, n, weight)
-        found |= {f"weighted_{name}": sums for name, sums in weighted.items()}
-    count = found["count"]
+        moments |= {f"weighted_{name}": sums for name, sums in weighted.items()}
+    count = moments["count"]
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     filled = np.flatnonzero(count)
     if len(filled):
         begin = (np.cumsum(count) - count)[filled]
         low[filled] = np.minimum.reduceat(value, begin)
         high[filled] = np.maximum.reduceat(value, begin)
-    return {**found, "low": low, "high": high}
+    return {**moments, "low": low, "high": high}
 
 
 def _moments(

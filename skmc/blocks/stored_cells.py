@@ -68,19 +68,21 @@ class StoredCells:
         which, found = [], []
         for b in np.unique(block[rows >= 0]) if (rows >= 0).any() else [0]:
             k = np.flatnonzero(block == b)
-            own = count[rows[k]]
+            n_cells = count[rows[k]]
             last = np.cumsum(count[starts[b] : starts[b + 1]])[rows[k] - starts[b]]
-            at = np.repeat(last - np.cumsum(own), own) + np.arange(own.sum())
+            at = np.repeat(last - np.cumsum(n_cells), n_cells) + np.arange(
+                n_cells.sum()
+            )
             cells = self._read(b, columns)
-            which.append(np.repeat(k, own))
+            which.append(np.repeat(k, n_cells))
             found.append({name: column[at] for name, column in cells.items()})
-        whole = {name: np.concatenate([x[name] for x in found]) for name in found[0]}
-        return np.concatenate(which), whole
+        joined = {name: np.concatenate([x[name] for x in found]) for name in found[0]}
+        return np.concatenate(which), joined
 
     def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         """Read all cells into memory, in the order of their rows."""
         starts, count = self._index
         blocks = [self._read(b) for b in range(len(starts) - 1)]
-        whole = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+        joined = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
         begin = np.append(0, np.cumsum(count))
-        return begin, whole["col"], whole["value"], whole.get("weight")
+        return begin, joined["col"], joined["value"], joined.get("weight")

@@ -92,8 +92,8 @@ class OnCluster(Local):
 
             return str(import_module("skmc").__version__)
 
-        found = self.client.run(version, on_error="return")
-        for address, answer in found.items():
+        versions = self.client.run(version, on_error="return")
+        for address, answer in versions.items():
             if isinstance(answer, BaseException):
                 raise RuntimeError(
                     f"The worker {address} cannot import skmc ({answer}); install the "

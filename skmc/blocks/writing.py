@@ -93,9 +93,9 @@ class BlockFolder:
         self.statistics: dict[str, dict[str, np.ndarray]] = {}
         for side in SIDES:
             with np.load(path / f"{side}.npz") as file:
-                found = dict(file)
-            self.starts[side] = found.pop("starts")
-            self.statistics[side] = found
+                arrays = dict(file)
+            self.starts[side] = arrays.pop("starts")
+            self.statistics[side] = arrays
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,13 +118,13 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
         return _opened(entries, Path(entries.folder).resolve() / OWN, runner)
     folder = Path(tempfile.mkdtemp(prefix="skmc-blocks-"))
     try:
-        found = _opened(entries, folder, runner)
+        blocks = _opened(entries, folder, runner)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    # A fit keeps the cells, and nothing else of the folder.
-    weakref.finalize(found.cells, shutil.rmtree, folder, ignore_errors=True)
-    return found
+    # A fit keeps only the cells of the folder.
+    weakref.finalize(blocks.cells, shutil.rmtree, folder, ignore_errors=True)
+    return blocks
 
 
 def _opened(entries: StoredEntries, folder: Path, runner: Local) -> BlockFolder:
@@ -279,7 +279,7 @@ def _sort(
         done = runner.call(gather, range(n_blocks))
         pieces = list(logged(done, f"block of {side}s sorted", n_blocks))
         shutil.rmtree(folder / f"{side}-parts")
-        whole = {k: np.concatenate([p[k] for p in pieces]) for k in pieces[0]}
-        arrays: dict[str, Any] = {"starts": starts, **whole}
+        joined = {k: np.concatenate([p[k] for p in pieces]) for k in pieces[0]}
+        arrays: dict[str, Any] = {"starts": starts, **joined}
         np.savez(folder / f"{side}.npz", **arrays)
     return {"dtype": str(dtype), "labeled": not sp.issparse(source)}

@@ -36,8 +36,8 @@ def copies(
         return own
     group = connected_components(related, directed=False)[1]
     _, first = np.unique(group, return_index=True)
-    found: np.ndarray = first[group]
-    return found
+    firsts: np.ndarray = first[group]
+    return firsts
 
 
 def _levels(column: np.ndarray) -> np.ndarray:

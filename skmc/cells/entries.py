@@ -92,9 +92,9 @@ class Entries:
                     f"Expected 2D array, got {cells.ndim}D array instead: X must be a "
                     "matrix. For ratings as triplets use Entries.from_triplets."
                 )
-            found = Entries.of_matrix(cells)
-            rows, cols = found.rows, found.cols
-            values, shape = found.values, found.matrix_shape
+            dense_cells = Entries.of_matrix(cells)
+            rows, cols = dense_cells.rows, dense_cells.cols
+            values, shape = dense_cells.values, dense_cells.matrix_shape
             self.one_unit = False
         self._set(rows, cols, values, shape, "error")
 
@@ -570,9 +570,9 @@ def _column(frame: Any, name: str, parameter: str) -> Any:
 
 
 def _check_column(names: Iterable[Any], name: str, parameter: str) -> None:
-    known = list(names)
-    if name not in known:
-        raise ValueError(f"{parameter} names column {name!r}, but frame has {known}.")
+    columns = list(names)
+    if name not in columns:
+        raise ValueError(f"{parameter} names column {name!r}, but frame has {columns}.")
 
 
 def without_duplicates(cells: Entries) -> Entries:

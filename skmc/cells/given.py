@@ -102,22 +102,25 @@ class Given:
                 )
             of_cells = np.repeat(row_weights[used, None], matrix.shape[1], 1)
             part = cls.of_matrix(matrix[used], of_cells, one_unit=one_unit)
-            whole = cls.of_matrix(matrix, one_unit=one_unit).statistics
+            of_all_rows = cls.of_matrix(matrix, one_unit=one_unit).statistics
             statistics = replace(
                 part.statistics,
-                shape=whole.shape,
-                row_means=whole.row_means,
-                empty_rows=whole.empty_rows,
+                shape=of_all_rows.shape,
+                row_means=of_all_rows.row_means,
+                empty_rows=of_all_rows.empty_rows,
             )
             return cls(part.data, statistics, matrix, row_weights=row_weights, **more)
-        seen, times, own = ~np.isnan(matrix), None, None
+        seen, times, used_weights = ~np.isnan(matrix), None, None
         if weights is not None:
             seen &= weights > 0
-            own, times = weights[seen], torch.from_numpy(weights.astype(matrix.dtype))
+            used_weights = weights[seen]
+            times = torch.from_numpy(weights.astype(matrix.dtype))
         rows, cols = np.nonzero(seen)
         shape = matrix.shape[0], matrix.shape[1]
         observed = matrix[rows, cols]
-        statistics = Priors.of(rows, cols, observed, shape, own, one_unit=one_unit)
+        statistics = Priors.of(
+            rows, cols, observed, shape, used_weights, one_unit=one_unit
+        )
         values = torch.from_numpy(np.array(matrix, order="C"))
         data = Observed(values, torch.from_numpy(seen), weights=times)
         return cls(data, statistics, matrix, **more)
@@ -225,9 +228,9 @@ class Given:
         -------
         Scaling
         """
-        own = self.units(how)
-        centre = centre or how != "auto" or own != "global"
-        return self.data.scaling_of(own, centre=centre)
+        units = self.units(how)
+        centre = centre or how != "auto" or units != "global"
+        return self.data.scaling_of(units, centre=centre)
 
     @property
     def identity(self) -> list[Any]:

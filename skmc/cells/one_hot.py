@@ -71,8 +71,8 @@ class OneHot:
         descending = -np.sort(-scores, axis=1)
         excess = (descending.cumsum(1) - 1) / np.arange(1, self.width + 1)
         last = (descending > excess).sum(1) - 1
-        found: Floats = scores - excess[np.arange(len(scores)), last, None]
-        return np.maximum(found, 0)
+        shifted: Floats = scores - excess[np.arange(len(scores)), last, None]
+        return np.maximum(shifted, 0)
 
     def drawn(
         self,
@@ -109,9 +109,9 @@ class Calibration:
         shares: Floats,  # (n_levels,)
     ) -> Floats:  # (n_rows, n_levels)
         """Calibrate probabilities."""
-        own = sharpened(probabilities, shares, self.power)
-        found: Floats = (1 - self.weight) * own + self.weight * shares
-        return found
+        sharp = sharpened(probabilities, shares, self.power)
+        mixed: Floats = (1 - self.weight) * sharp + self.weight * shares
+        return mixed
 
 
 def sharpened(
@@ -123,6 +123,6 @@ def sharpened(
     ratio = np.zeros(probabilities.shape)
     np.divide(probabilities, shares, out=ratio, where=shares > 0)
     # The largest ratio is 1, which no power makes zero.
-    found: Floats = shares * (ratio / ratio.max(1, keepdims=True)) ** power
-    found /= found.sum(1, keepdims=True)
-    return found
+    raised: Floats = shares * (ratio / ratio.max(1, keepdims=True)) ** power
+    raised /= raised.sum(1, keepdims=True)
+    return raised

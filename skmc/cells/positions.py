@@ -16,23 +16,23 @@ def identified(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct identifiers and their positions."""
     mixed = isinstance(labels, (list, tuple))  # NumPy would make texts of numbers
-    found = np.array(labels, object) if mixed else np.asarray(labels)
-    if found.dtype.kind == "O":
-        missing = np.array([is_na(x) or x != x for x in found], bool)
+    values = np.array(labels, object) if mixed else np.asarray(labels)
+    if values.dtype.kind == "O":
+        missing = np.array([is_na(x) or x != x for x in values], bool)
     else:
-        missing = found != found
+        missing = values != values
     if np.any(missing):
         raise ValueError(
             f"{name} is missing at position {np.argmax(missing)}; leave that row out."
         )
-    if found.dtype.kind == "O":
-        _check_texts(found.tolist(), name)
-        found = np.asarray(found.tolist())
-    if found.dtype.kind == "f" and (found == found.round()).all():
-        found = found.astype(np.int64)  # pandas stores incomplete integers as floats
-    if found.dtype.kind not in "iu":
-        found = found.astype(str)
-    ids, positions = np.unique(found, return_inverse=True)
+    if values.dtype.kind == "O":
+        _check_texts(values.tolist(), name)
+        values = np.asarray(values.tolist())
+    if values.dtype.kind == "f" and (values == values.round()).all():
+        values = values.astype(np.int64)  # pandas stores incomplete integers as floats
+    if values.dtype.kind not in "iu":
+        values = values.astype(str)
+    ids, positions = np.unique(values, return_inverse=True)
     return ids, positions
 
 

@@ -204,8 +204,8 @@ class Priors:
         completed[empty_rows] = self.col_means
         count = np.maximum(observed.sum(1), 1)
         # The order of the cells in memory changes the rounding of a sum.
-        known = np.ascontiguousarray(np.where(observed, cells, 0))
-        means = known.sum(1, dtype=float) / count
+        zero_filled = np.ascontiguousarray(np.where(observed, cells, 0))
+        means = zero_filled.sum(1, dtype=float) / count
         means[~observed.any(1)] = self.mean
         if of_fit and self.weighted:
             means = self.row_means

@@ -63,8 +63,8 @@ class Scaling:
         z, unit = _normalised(data)
         eps = torch.finfo(values.dtype).eps
         moments = partial(_moments, data, z, eps)
-        found = cls.of_moments(moments, how, centre=centre).to(values.dtype)
-        return cls(found.shift * unit, found.scale * unit)
+        in_unit = cls.of_moments(moments, how, centre=centre).to(values.dtype)
+        return cls(in_unit.shift * unit, in_unit.scale * unit)
 
     @classmethod
     def of_moments(

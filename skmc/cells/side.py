@@ -35,8 +35,8 @@ class Side:
     @property
     def size(self) -> int:
         """Number of rows of ``B``, ``p``."""
-        known: Any = self.root if self.matrix is None else self.matrix
-        return int(known.shape[1])
+        factor: Any = self.root if self.matrix is None else self.matrix
+        return int(factor.shape[1])
 
     def mean(
         self,
@@ -47,8 +47,8 @@ class Side:
         matrix = self.matrix
         if isinstance(matrix, Tensor):
             return (matrix if rows is None else matrix[rows]) @ B
-        whole = B if matrix is None else _times(matrix, B)
-        return whole if rows is None else whole[rows]
+        means = B if matrix is None else _times(matrix, B)
+        return means if rows is None else means[rows]
 
     def pull(
         self,
@@ -68,10 +68,12 @@ class Side:
 
     def noise(self, normal: Any) -> Tensor:  # (p, k)
         """Draw random numbers with covariance ``P`` in each column."""
-        own: Tensor = normal(self.size)
+        drawn: Tensor = normal(self.size)
         if self.root is None:
-            return own
-        return GRAPH_FLOOR**0.5 * own + _times(self.root.T, normal(self.root.shape[0]))
+            return drawn
+        return GRAPH_FLOOR**0.5 * drawn + _times(
+            self.root.T, normal(self.root.shape[0])
+        )
 
     def to(self, *args: Any) -> Side:
         """Move or cast both matrices."""

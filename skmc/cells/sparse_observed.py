@@ -93,8 +93,8 @@ class SparseObserved(SparseValues):
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def __sizeof__(self) -> int:  # Dask runs tasks near large data
-        parts = (self.rows, self.cols, self.values, self.weights)
-        return sum(x.nbytes for x in parts if x is not None)
+        tensors = (self.rows, self.cols, self.values, self.weights)
+        return sum(x.nbytes for x in tensors if x is not None)
 
     remote = False  # the cells are in this process
 
@@ -175,8 +175,8 @@ class SparseObserved(SparseValues):
         -------
         SparseObserved
         """
-        own = Scaling(self.spread(scaling.shift), self.spread(scaling.scale))
-        return replace(self, values=own.standardise(self.values))
+        of_cells = Scaling(self.spread(scaling.shift), self.spread(scaling.scale))
+        return replace(self, values=of_cells.standardise(self.values))
 
     def split(
         self,

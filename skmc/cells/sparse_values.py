@@ -99,12 +99,14 @@ class SparsePositions:
         if left.dtype is torch.float32:
             # Shorter rows take many times as long, and unpadded ones a third longer.
             left, right = padded(left), padded(right)
-        found = self.matrix(left.new_zeros(len(self.rows)))
+        products = self.matrix(left.new_zeros(len(self.rows)))
         differentiable = left.requires_grad or right.requires_grad
         # Without ``out``, PyTorch copies the pattern, which is slower than the product.
-        out = None if differentiable and torch.is_grad_enabled() else found
-        found = torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=out)
-        return found.values()
+        out = None if differentiable and torch.is_grad_enabled() else products
+        products = torch.sparse.sampled_addmm(
+            products, left, right.mT, beta=0.0, out=out
+        )
+        return products.values()
 
     def spread(self, sums: Tensor) -> Tensor:
         """Broadcast statistics of columns, or of all cells, to the cells.
@@ -230,8 +232,8 @@ class SparseValues(SparsePositions):
         place = self.cols // width
         # Sorting small integers is a radix sort.
         order = np.argsort(place.numpy().astype(np.uint16), kind="stable")
-        parts = torch.from_numpy(order).split(place.bincount().tolist())
-        for k, cells in enumerate(parts):
+        panels = torch.from_numpy(order).split(place.bincount().tolist())
+        for k, cells in enumerate(panels):
             panel = SparseValues(
                 self.rows[cells],
                 self.cols[cells] - k * width,
@@ -269,8 +271,10 @@ class SparseValues(SparsePositions):
         """
         products = self.weighted(a * b)
         # A sum with another output type would convert all numbers first.
-        parts = products.split(SUMMED) if products.device.type == "cpu" else (products,)
-        return torch.stack([part.sum(dtype=torch.float64) for part in parts]).sum()
+        blocks = (
+            products.split(SUMMED) if products.device.type == "cpu" else (products,)
+        )
+        return torch.stack([part.sum(dtype=torch.float64) for part in blocks]).sum()
 
     def residual(self, X: LowRank) -> Tensor:
         """``P(X - M)`` at the cells, ``(n_cells,)``.
@@ -339,8 +343,8 @@ class SparseValues(SparsePositions):
     @property
     def chunks(self) -> list[SparseValues]:
         """The matrix in chunks of consecutive rows, each with about `CHUNK` cells."""
-        whole = self.device.type != "cpu" or len(self.values) <= CHUNK
-        return [self] if whole else self._chunks  # avoids a reference to itself
+        undivided = self.device.type != "cpu" or len(self.values) <= CHUNK
+        return [self] if undivided else self._chunks  # avoids a reference to itself
 
     @cached_property
     def _chunks(self) -> list[SparseValues]:
@@ -383,6 +387,6 @@ class SparseValues(SparsePositions):
             yield function(self, own, *common)
             return
         sizes = [chunk.shape[0] for chunk in chunks]
-        parts = zip(*(x.split(sizes) for x in own), strict=True) if own else None
-        pairs = zip(chunks, parts or [()] * len(sizes), strict=True)
+        pieces = zip(*(x.split(sizes) for x in own), strict=True) if own else None
+        pairs = zip(chunks, pieces or [()] * len(sizes), strict=True)
         yield from in_threads(lambda pair: function(*pair, *common), pairs)

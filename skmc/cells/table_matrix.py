@@ -19,10 +19,10 @@ class Layout:
     ----------
     first_columns : int ndarray of shape (n_cols,)
         For each column, the first one that represents the same cell of the table. The
-        columns of a category are missing together, so none of them can be told from
-        the others.
+        columns of a category are missing together, so that a held-out
+        cell cannot be read from another of its columns.
     bounds : LikeObserved or None, default=None
-        Bounds of the columns, in which draws are truncated. None has none.
+        Bounds of the columns, in which draws are truncated.
     categories : sequence of (int ndarray, OneHot), default=()
         Columns of the matrix of each category.
     """
@@ -44,13 +44,13 @@ class Layout:
         calibrations: Sequence[Calibration] | None = None,
     ) -> np.ndarray:  # (n_rows, n_cols)
         """Replace the scores of categories by probabilities."""
-        found = matrix.copy()
+        calibrated = matrix.copy()
         for number, (columns, category) in enumerate(self.categories):
             proba = category.probabilities(matrix[:, columns])
             if calibrations is not None:
                 proba = calibrations[number].apply(proba, category.shares)
-            found[:, columns] = category.represent(proba)
-        return found
+            calibrated[:, columns] = category.represent(proba)
+        return calibrated
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,17 +54,17 @@ def transform_is_row_wise(case: Case) -> None:
     """Rows are completed in the same way in any order and beside any other rows."""
     _, masked = small_problem()
     completer = case.fitted
-    whole = completer.transform(masked)
+    all_rows = completer.transform(masked)
     order = np.random.RandomState(0).permutation(len(masked))
     shuffled = completer.transform(masked[order])
-    close(shuffled, whole[order], "the order of the rows matters", 1e-12)
+    close(shuffled, all_rows[order], "the order of the rows matters", 1e-12)
     new = np.ma.masked_array(low_rank(9, 6, seed=5) + 3)
     new[::2, 1] = np.ma.masked
     together = completer.transform(np.ma.concatenate([new, masked]))
     for row in range(len(new)):
         one = completer.transform(new[row : row + 1])[0]
         close(one, together[row], f"new row {row} depends on other rows", 1e-12)
-    close(together[len(new) :], whole, "fitted rows depend on new ones", 1e-12)
+    close(together[len(new) :], all_rows, "fitted rows depend on new ones", 1e-12)
 
 
 @check(ROW_WISE + "; break ties by the position in the fitted matrix")
@@ -74,10 +74,10 @@ def ties_do_not_depend_on_other_rows(case: Case) -> None:
     R = np.where(rng.rand(60, 8) < 0.4, np.nan, rng.randint(1, 6, (60, 8)) / 10)
     R[:, 0] = rng.randint(1, 6, 60)
     completer = case.make().fit(R[:40])
-    whole = completer.transform(R)
+    all_rows = completer.transform(R)
     for row in range(60):
         one = completer.transform(R[row : row + 1])[0]
-        close(one, whole[row], f"row {row} depends on other rows", 1e-9)
+        close(one, all_rows[row], f"row {row} depends on other rows", 1e-9)
 
 
 @check(
@@ -111,10 +111,10 @@ def score(case: Case) -> None:
     error = np.abs(completed - truth)[masked.mask].mean() / np.ptp(truth)
     close(completer.score(masked, truth), -error, "score with the truth", 1e-6)
     equal(completer.score(masked, completed), 0, "score with the completion as truth")
-    found = completer.score(masked)
-    expect(found < 0, f"score without the truth is {found}")
-    equal(completer.score(masked), found, "score hides other cells each time")
-    equal(completer.score(masked, np.arange(12)), found, "score uses a target")
+    of_holes = completer.score(masked)
+    expect(of_holes < 0, f"score without the truth is {of_holes}")
+    equal(completer.score(masked), of_holes, "score hides other cells each time")
+    equal(completer.score(masked, np.arange(12)), of_holes, "score uses a target")
     cells = Entries(masked)
     guess = completer.predict_entries(cells.rows, cells.cols)
     low, high = completer.data_range_
@@ -127,8 +127,11 @@ def noise_cannot_be_scored_well(case: Case) -> None:
     """Cells that score hides are also hidden from the completer."""
     noise = np.random.RandomState(0).randn(50, 10)
     params = {"n_neighbors": 1, "rank": 1, "lambda_row": 10.0, "lambda_col": 10.0}
-    found = case.make(**params).fit(noise).score(noise)
-    expect(found < -0.08, f"the score of noise is {found:.3g}, which is too good")
+    score_of_noise = case.make(**params).fit(noise).score(noise)
+    expect(
+        score_of_noise < -0.08,
+        f"the score of noise is {score_of_noise:.3g}, which is too good",
+    )
 
 
 @check("return Fitted.whole()[rows, cols] from Fitted.at")
@@ -189,8 +192,8 @@ def is_deterministic(case: Case) -> None:
         repeated = clone(completer).fit_transform(masked)
         equal(repeated, completed, "a second fit with the same random_state differs")
         for name, value in vars(completer).items():
-            parts = vars(value).values() if hasattr(value, "__dict__") else [value]
-            for part in parts:
+            values = vars(value).values() if hasattr(value, "__dict__") else [value]
+            for part in values:
                 on_cpu = not isinstance(part, torch.Tensor) or part.device.type == "cpu"
                 expect(on_cpu, f"{name} has a tensor on {device}; call .cpu()")
 

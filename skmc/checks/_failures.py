@@ -18,7 +18,7 @@ from skmc.checks.problems import Case, small_problem
 from skmc.checks.registry import check, having
 from skmc.compatibility import generate_invalid_param_val, make_constraint
 
-READ = "leave reading to BaseCompleter, and check nothing of X before"
+READ = "leave reading to BaseCompleter, and do not check X before"
 BAD_INPUT: dict[str, tuple[Any, str]] = {
     "infinity": ([[1, 2], [np.inf, 3]], r"X contains infinity at row 1, column 0"),
     "nothing observed": ([[np.nan] * 2] * 2, "X has no observed cell"),

@@ -16,7 +16,7 @@ from skmc.checks.problems import CONTAINERS, Case, small_problem
 from skmc.checks.registry import check
 
 READ = (
-    "read nothing yourself: _fit_cells gets the cells as given.matrix, NaN where one "
+    "do not read X yourself: _fit_cells gets the cells as given.matrix, NaN where one "
     "is missing, and transform calls the Fitted"
 )
 SHAPE = (
@@ -87,17 +87,19 @@ def observed_cells_and_dtype(case: Case) -> None:
         completed = completer.fit_transform(X)
         wanted = np.float32 if dtype is np.float32 else np.float64
         for name in ("fit_transform", "reconstruction_"):
-            found = completed if name[0] == "f" else completer.reconstruction_
+            answer = completed if name[0] == "f" else completer.reconstruction_
             expect(
-                found.dtype == wanted and type(found) is np.ndarray,
-                f"{name} of {dtype.__name__} is a {type(found).__name__} of "
-                f"{found.dtype}, not an ndarray of {wanted.__name__}",
+                answer.dtype == wanted and type(answer) is np.ndarray,
+                f"{name} of {dtype.__name__} is a {type(answer).__name__} of "
+                f"{answer.dtype}, not an ndarray of {wanted.__name__}",
             )
-            expect(found.shape == X.shape, f"{name} has shape {found.shape}")
+            expect(answer.shape == X.shape, f"{name} has shape {answer.shape}")
         equal(completed[~X.mask], X.data[~X.mask], "observed cells are changed")
-        own = case.make(keep_observed=False).fit_transform(X)
-        close(own[X.mask], completed[X.mask], "keep_observed changes holes", 1e-5)
-        changed = bool(np.abs(own - completed).max() > 0)
+        from_model = case.make(keep_observed=False).fit_transform(X)
+        close(
+            from_model[X.mask], completed[X.mask], "keep_observed changes holes", 1e-5
+        )
+        changed = bool(np.abs(from_model - completed).max() > 0)
         expect(
             changed != case.tags.interpolates,
             f"the model {'does not pass' if changed else 'passes'} through observed "
@@ -172,22 +174,24 @@ def empty_columns_and_rows(case: Case) -> None:
     for one_unit in {says_global, True}:
         filled = "the row means." if one_unit else "0, because .*"
         X = Entries.of_matrix(masked.filled(np.nan), one_unit=one_unit)
-        with warns("no observed cell", "fit with an empty row and column") as found:
+        with warns("no observed cell", "fit with an empty row and column") as messages:
             completed = completer.fit_transform(X)
         wanted = [
             f"Column 2 of X has no observed cell and is filled with {filled}",
             "1 row of X has no observed cell; the column means fill such rows.",
         ]
-        same = len(found) == 2 and all(map(re.fullmatch, wanted, found))
-        expect(same, f"the warnings are {found}, not {wanted}")
+        same = len(messages) == 2 and all(map(re.fullmatch, wanted, messages))
+        expect(same, f"the warnings are {messages}, not {wanted}")
         means_of_rows = masked.mean(1).data[rows] if one_unit else 0
         close(completed[rows, 2], means_of_rows, "an empty column")
         close(completed[4, columns], means, "an empty row")
         both = masked.mean() if one_unit else 0
         close(completed[4, 2], both, "the cell of an empty row and column")
-    with warns("no observed cell", "fit with an empty column") as found:
+    with warns("no observed cell", "fit with an empty column") as messages:
         dropping.fit(masked)
-    expect("is dropped" in found[0], "keep_empty_features=False: no word of dropping")
+    expect(
+        "is dropped" in messages[0], "keep_empty_features=False: no word of dropping"
+    )
     shape = dropping.transform(masked).shape
     expect(shape == (12, 5), f"the shape without the empty column is {shape}")
     names = list(dropping.get_feature_names_out())

@@ -21,7 +21,7 @@ SCALING = (
     "on the units of X"
 )
 STEPS = (
-    "make steps that stay finite: divide by nothing that may be 0, and give iterates "
+    "make steps that stay finite: do not divide by what may be 0, and give iterates "
     "that are not finite to the loop, which keeps the best finite one"
 )
 
@@ -70,8 +70,8 @@ def units_do_not_matter(case: Case) -> None:
     units, origin = 10.0 ** np.arange(-3, 3), 100.0 * np.arange(6)
     plain, moved = (case.make(scaling="columns") for _ in range(2))
     expected = plain.fit_transform(masked) * units + origin
-    found = moved.fit_transform(masked * units + origin)
-    close(found, expected, "the units of the columns matter", 1e-4, 1e-5)
+    in_units = moved.fit_transform(masked * units + origin)
+    close(in_units, expected, "the units of the columns matter", 1e-4, 1e-5)
 
 
 @check(SCALING, of_iterative)

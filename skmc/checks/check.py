@@ -97,7 +97,7 @@ def completer_checks(estimator: BaseCompleter) -> list[CompleterCheck]:
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
     case = Case(estimator)
-    own = [
+    ours = [
         CompleterCheck(
             check.name, check.promise, check.remedy, case.name, partial(check.run, case)
         )
@@ -115,7 +115,7 @@ def completer_checks(estimator: BaseCompleter) -> list[CompleterCheck]:
         )
         for instance, check in estimator_checks_generator(short, mark=None)
     ]
-    return own + theirs
+    return ours + theirs
 
 
 def check_completer(estimator: BaseCompleter) -> None:
@@ -155,8 +155,8 @@ def check_completer(estimator: BaseCompleter) -> None:
 
 
 def _function(check: partial[object]) -> Callable[..., object]:
-    found: Callable[..., object] = inspect.unwrap(check.func)
-    return found
+    function: Callable[..., object] = inspect.unwrap(check.func)
+    return function
 
 
 def _name(check: partial[object]) -> str:

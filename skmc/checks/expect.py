@@ -58,15 +58,15 @@ def raises(
 @contextmanager
 def warns(pattern: str, what: str) -> Iterator[list[str]]:
     """Fail unless a block issues a warning with a certain message."""
-    found: list[str] = []
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield found
+        yield messages
     for warning in caught:
         if re.search(pattern, str(warning.message)):
-            found.append(str(warning.message))
+            messages.append(str(warning.message))
         else:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-    expect(found, f"{what} issues no warning that contains {pattern!r}.")
+    expect(messages, f"{what} issues no warning that contains {pattern!r}.")

@@ -34,12 +34,12 @@ def quick(estimator: E, **params: Any) -> E:
 
     A device that the estimator names is kept.
     """
-    own: E = clone(estimator)
-    given = own.get_params(deep=False)
+    copy: E = clone(estimator)
+    given = copy.get_params(deep=False)
     wanted = {**QUICK, **params}
     if given.get("device", "auto") != "auto" and "device" not in params:
         del wanted["device"]
-    return own.set_params(**{k: v for k, v in wanted.items() if k in given})
+    return copy.set_params(**{k: v for k, v in wanted.items() if k in given})
 
 
 def low_rank(
@@ -92,9 +92,9 @@ class Case:
 
 def devices(estimator: Estimator | None = None) -> list[str]:
     """Devices of this machine, and the one that an estimator names."""
-    found = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    available = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     named = str(getattr(estimator, "device", "auto"))
-    return found if named in ("auto", *found) else [*found, named]
+    return available if named in ("auto", *available) else [*available, named]
 
 
 def _sparse(masked: np.ma.MaskedArray) -> Any:

@@ -70,19 +70,19 @@ class ExplainsRatings(Explains, Recommends):
             names = None if priors.ids is None else priors.ids[0]
             i = row_of(X, row, priors.shape[0], names)
             name = i if names is None else names[i : i + 1].tolist()[0]
-            given, own = fitted.cells_of(torch.tensor([i])), i
+            given, place = fitted.cells_of(torch.tensor([i])), i
             cells[0, given.cols.numpy()] = self._cells(given)
         else:
             row_of(X, row, 1, None)
             _, cols, values, _ = self._read_ratings(X, "X")
             cells[0, cols] = values
-            name, given, own = "new", fitted.used(cells, ()), None
+            name, given, place = "new", fitted.used(cells, ()), None
         if not priors.counts:
             check_missing(cells[0, j], name, self._named_column(j))
-        base, found = self._by_means(cells, j), list[Contribution]()
+        base, contributions = self._by_means(cells, j), list[Contribution]()
         if base is None:
-            base, found = self._terms(given, own, j)
-        return self._explanation(name, j, base, found)
+            base, contributions = self._terms(given, place, j)
+        return self._explanation(name, j, base, contributions)
 
     def _contributions(
         self, cells: np.ndarray, i: int, j: int
@@ -99,10 +99,12 @@ class ExplainsRatings(Explains, Recommends):
         base, amounts, prior = self._fitted.terms(given, own, j)
         cols = given.cols.tolist()
         parts = cols, cols, amounts.tolist(), self._cells(given).tolist()
-        found = by_size([Contribution(*each) for each in zip(*parts, strict=True)])
+        contributions = by_size(
+            [Contribution(*each) for each in zip(*parts, strict=True)]
+        )
         if prior:
-            found.append(Contribution(SIDES, NO_POSITION, prior))
-        return base, found
+            contributions.append(Contribution(SIDES, NO_POSITION, prior))
+        return base, contributions
 
     def _cells(self, given: SparseObserved) -> np.ndarray:
         """Scaled cells of a row in the units of the data; counts with their weights."""

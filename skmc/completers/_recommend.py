@@ -152,21 +152,21 @@ class Recommends(BaseCompleter):
         dropped = self._left_out(1, exclude, among)
 
         def left(part: slice) -> Tensor:
-            whole, seen = of_block(part)
+            values, seen = of_block(part)
             if dropped.any():
-                whole.masked_fill_(dropped, -torch.inf)
+                values.masked_fill_(dropped, -torch.inf)
             if seen is not None and exclude_seen:
-                whole[seen] = -torch.inf
-            return whole
+                values[seen] = -torch.inf
+            return values
 
-        found = self._largest(1, n_rows, n, left)
+        ranked = self._largest(1, n_rows, n, left)
         if not as_frame:
-            return found
+            return ranked
         asked: Any = range(n_rows)
         if not isinstance(users, Mapping) and not sp.issparse(users):
             asked = getattr(users, "ids", (users,))
             asked = range(n_rows) if asked is None else np.atleast_1d(asked[0])
-        return _as_frame(asked, found, ("user", "item"))
+        return _as_frame(asked, ranked, ("user", "item"))
 
     def similar_items(
         self,
@@ -213,10 +213,10 @@ class Recommends(BaseCompleter):
         ValueError
             A column that the fit has not seen.
         """
-        found = self._similar(1, items, "items", n, exclude, among)
+        ranked = self._similar(1, items, "items", n, exclude, among)
         if not as_frame:
-            return found
-        return _as_frame(np.atleast_1d(items), found, ("item", "similar_item"))
+            return ranked
+        return _as_frame(np.atleast_1d(items), ranked, ("item", "similar_item"))
 
     def similar_users(
         self,
@@ -257,10 +257,10 @@ class Recommends(BaseCompleter):
         ValueError
             A row that the fit has not seen.
         """
-        found = self._similar(0, users, "users", n, exclude, among)
+        ranked = self._similar(0, users, "users", n, exclude, among)
         if not as_frame:
-            return found
-        return _as_frame(np.atleast_1d(users), found, ("user", "similar_user"))
+            return ranked
+        return _as_frame(np.atleast_1d(users), ranked, ("user", "similar_user"))
 
     def _similar(
         self,
@@ -273,7 +273,7 @@ class Recommends(BaseCompleter):
     ) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
         """The rows (``axis=0``) or columns with the most similar factors."""
         check_is_fitted(self)
-        own = torch.from_numpy(self._positions(axis, asked, name, None))
+        positions = torch.from_numpy(self._positions(axis, asked, name, None))
         fitted = self._fitted
         each = [model.F for model in fitted.models] if axis else fitted.row_factors()
         factors = torch.cat([W[:, : self.rank_] for W in each], 1)  # without biases
@@ -284,13 +284,13 @@ class Recommends(BaseCompleter):
         dropped = unknown | self._left_out(axis, exclude, among)
 
         def cosines(part: slice) -> Tensor:
-            cosine = matmul(factors[own[part]], factors.mT).clamp_(-1, 1)
+            cosine = matmul(factors[positions[part]], factors.mT).clamp_(-1, 1)
             cosine.masked_fill_(dropped, -torch.inf)
-            cosine[unknown[own[part]]] = -torch.inf
-            cosine[torch.arange(len(cosine)), own[part]] = -torch.inf
+            cosine[unknown[positions[part]]] = -torch.inf
+            cosine[torch.arange(len(cosine)), positions[part]] = -torch.inf
             return cosine
 
-        return self._largest(axis, len(own), n, cosines)
+        return self._largest(axis, len(positions), n, cosines)
 
     def _left_out(
         self, axis: int, exclude: ArrayLike | None, among: ArrayLike | None
@@ -320,8 +320,8 @@ class Recommends(BaseCompleter):
         items = np.zeros((n_asked, n), np.int64)
 
         def fill(part: slice) -> None:
-            found = _top(of_block(part), min(n, size))
-            best[part, :size], items[part, :size] = found
+            top = _top(of_block(part), min(n, size))
+            best[part, :size], items[part, :size] = top
 
         with threads_for(0):
             step = max(1, BLOCK // size)
@@ -352,8 +352,8 @@ class Recommends(BaseCompleter):
         rows = self._positions(0, users, "users", "are predicted by means")
 
         def of_block(part: slice) -> Block:
-            whole = _all_values(fitted, rows[part])
-            return whole, _seen(fitted, rows[part]) if exclude_seen else None
+            values = _all_values(fitted, rows[part])
+            return values, _seen(fitted, rows[part]) if exclude_seen else None
 
         return len(rows), of_block
 
@@ -375,8 +375,8 @@ class Recommends(BaseCompleter):
             seen = rows[first:last] - part.start, cols[first:last]
             shape = part.stop - part.start, self._shape[1]
             cells = dense(shape, *seen, values[first:last])
-            whole = torch.from_numpy(self._model_values(cells, everywhere=True))
-            return whole.nan_to_num(nan=-torch.inf), seen
+            predicted = torch.from_numpy(self._model_values(cells, everywhere=True))
+            return predicted.nan_to_num(nan=-torch.inf), seen
 
         return n_rows, of_block
 
@@ -394,9 +394,9 @@ class Recommends(BaseCompleter):
                         f"{name} has no value of {column!r}; leave it out."
                     )
             cols = self._positions(1, list(users), f"columns of {name}", otherwise)
-            known = cols >= 0
+            in_fit = cols >= 0
             users = Entries.from_triplets(
-                np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
+                np.zeros(in_fit.sum(), int), cols[in_fit], values[in_fit], (1, n_cols)
             )
         elif isinstance(users, Entries):
             if (users.ids is None) != (ids is None):
@@ -408,8 +408,8 @@ class Recommends(BaseCompleter):
             if ids is not None and users.ids is not None:
                 cols = positions(ids[1], users.ids[1], "columns of users", otherwise)
                 cols = cols[users.cols]
-                known, n_rows = cols >= 0, users.matrix_shape[0]
-                return users.rows[known], cols[known], users.values[known], n_rows
+                in_fit, n_rows = cols >= 0, users.matrix_shape[0]
+                return users.rows[in_fit], cols[in_fit], users.values[in_fit], n_rows
         else:
             missing = self.missing_values
             cells = sparse_cells(users, name="users", missing_values=missing)
@@ -482,15 +482,15 @@ def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
 def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
     """Predictions of whole rows, where row -1 is unknown, ``(k, n_cols)``."""
     priors = fitted.statistics
-    whole = fitted.scaled_rows(torch.from_numpy(rows))
-    whole.mul_(fitted.scaling.scale).add_(fitted.scaling.shift)
-    means = torch.from_numpy(priors.col_means).to(whole)
-    whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
+    values = fitted.scaled_rows(torch.from_numpy(rows))
+    values.mul_(fitted.scaling.scale).add_(fitted.scaling.shift)
+    means = torch.from_numpy(priors.col_means).to(values)
+    values[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
     empty = torch.from_numpy(priors.empty_cols)
     if empty.any():
-        means = torch.from_numpy(priors.row_means[rows]).to(whole)
-        whole[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
-    return whole
+        means = torch.from_numpy(priors.row_means[rows]).to(values)
+        values[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
+    return values
 
 
 def _seen(fitted: RowModels, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -35,28 +35,32 @@ class Trees:
     @staticmethod
     def arrays_of(trees: list[Any], cols: np.ndarray) -> dict[str, np.ndarray]:
         """Join trees of scikit-learn that were trained on some columns."""
-        parts = []
+        splits_of_trees = []
         for tree in trees:
             is_split = tree.children_left >= 0
             at, upto = np.flatnonzero(is_split), np.cumsum(is_split)
             n_left = upto[tree.children_right[at] - 1] - upto[at]
             nan_left = tree.missing_go_to_left[at].astype(bool)
-            parts.append((cols[tree.feature[at]], tree.threshold[at], n_left, nan_left))
-        own, thresholds, n_left, nan_left = map(
-            np.concatenate, zip(*parts, strict=True)
+            splits_of_trees.append(
+                (cols[tree.feature[at]], tree.threshold[at], n_left, nan_left)
+            )
+        split_cols, thresholds, n_left, nan_left = map(
+            np.concatenate, zip(*splits_of_trees, strict=True)
         )
         fields = {
-            "col": small(own),
+            "col": small(split_cols),
             "n_left": small(n_left),
             "nan_left": nan_left,
         }
-        splits = np.empty(len(own), [(name, x.dtype) for name, x in fields.items()])
+        splits = np.empty(
+            len(split_cols), [(name, x.dtype) for name, x in fields.items()]
+        )
         for name, values in fields.items():
             splits[name] = values
         return {
             "splits": splits,
             "thresholds": rounded_down(thresholds),
-            "n_splits": small(np.array([len(part[0]) for part in parts])),
+            "n_splits": small(np.array([len(part[0]) for part in splits_of_trees])),
         }
 
     @property
@@ -78,8 +82,8 @@ class Trees:
         leaf = self.first_leaves[trees]  # the first one of the subtree
         split = leaf - trees
         size = self.n_splits[trees].astype(int)
-        own = (np.arange(len(trees))[:, None],) if X.ndim == 3 else ()
-        at = (*own, np.arange(X.shape[-2]))
+        each_tree = (np.arange(len(trees))[:, None],) if X.ndim == 3 else ()
+        at = (*each_tree, np.arange(X.shape[-2]))
         last = len(self.splits) - 1
         while (below := size > 0).any():
             place = np.minimum(split, last)
@@ -100,10 +104,10 @@ def small(numbers: np.ndarray) -> np.ndarray:
 
 def rounded_down(thresholds: np.ndarray) -> np.ndarray:
     """Thresholds in single precision, which separate cells of this precision alike."""
-    found = thresholds.astype(np.float32)
-    above = found > thresholds
-    found[above] = np.nextafter(found[above], np.float32(-np.inf))
-    return found
+    rounded = thresholds.astype(np.float32)
+    above = rounded > thresholds
+    rounded[above] = np.nextafter(rounded[above], np.float32(-np.inf))
+    return rounded
 
 
 def leaves_of(tree: Any) -> np.ndarray:
@@ -142,9 +146,9 @@ class ExtraTrees(RegressorMixin, BaseEstimator):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Average the trees."""
-        parts = gen_batches(len(X), ROWS_AT_ONCE)
+        batches = gen_batches(len(X), ROWS_AT_ONCE)
         X = single(X)
-        leaves = np.concatenate([self.trees_.leaves(X[part]) for part in parts], 1)
+        leaves = np.concatenate([self.trees_.leaves(X[part]) for part in batches], 1)
         return self.values_[leaves].mean(0, dtype=float)
 
 
@@ -165,9 +169,9 @@ class FittedTrees(Completion):
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # Trees that were trained on a fitted row have seen the cells that are hidden
         # here.
-        own = self.index.find(cells)
+        positions = self.index.find(cells)
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
-        return self.statistics.fill(rest, self.row_map.predict(rest, own))
+        return self.statistics.fill(rest, self.row_map.predict(rest, positions))
 
 
 def on_grid(values: np.ndarray) -> np.ndarray:
@@ -210,11 +214,13 @@ def most_correlated(
         size = ((times * squares[:, cols]).T @ seen) * (times.T @ squares)
         common = times.T @ seen
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.abs((times * Z[:, cols]).T @ Z) / np.sqrt(size)
-        found = np.nan_to_num(found, posinf=0.0) * common / (common + PRIOR_ROWS)
+            correlations = np.abs((times * Z[:, cols]).T @ Z) / np.sqrt(size)
+        correlations = (
+            np.nan_to_num(correlations, posinf=0.0) * common / (common + PRIOR_ROWS)
+        )
         first = 0
         for own, others in zip(predicted[part], inputs[part], strict=True):
-            score = found[first : first + len(own), others].max(0)
+            score = correlations[first : first + len(own), others].max(0)
             first += len(own)
             best = np.argsort(-score, kind="stable")[:MOST_INPUTS]
             chosen.append(others[np.sort(best)])

@@ -329,9 +329,11 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if torch.as_tensor(weight).any():
-                L, own = fixed.get(transform.name), rng.stream(number)
+                L, stream = fixed.get(transform.name), rng.stream(number)
                 if L is None:
-                    term = _learned_energy(params, data, transform, weight, own, fill)
+                    term = _learned_energy(
+                        params, data, transform, weight, stream, fill
+                    )
                 else:
                     term = _fixed_energy(L, data, transform, weight)
                 terms.append(term)
@@ -368,8 +370,10 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         """
         if self.warm_start and hasattr(self, "_fitted"):
             return Choice({name: getattr(self, f"{name}_") for name in CHOSEN})
-        own = {name: getattr(self, name) for name in CHOSEN}
-        energies = {k: LAMBDA if value == "auto" else value for k, value in own.items()}
+        chosen = {name: getattr(self, name) for name in CHOSEN}
+        energies = {
+            k: LAMBDA if value == "auto" else value for k, value in chosen.items()
+        }
         if trials.known or not self._searched() or trials.cells[1] is None:
             return Choice(energies)
         train, held_out = trials.cells
@@ -382,7 +386,7 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
             return solution, held_out.residual(solution.X).square()[held_out.mask]
 
         brief = {**energies, "max_iter": min(BRIEF, self.max_iter)}
-        implicit = {**own, "lambda_row": 0.0, "lambda_col": 0.0}
+        implicit = {**chosen, "lambda_row": 0.0, "lambda_col": 0.0}
         with trials.interruptible():
             _, errors = trial(brief, HASTE * self.max_iter / brief["max_iter"])
             solution, alone = trial(implicit, stop=[HeldOut(held_out, PATIENCE)])
@@ -399,8 +403,8 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
 
     def _searched(self) -> list[str]:
         names = super()._searched()
-        own = self.blocks or self.fixed_laplacians or self.lr != "auto"
-        return names if len(names) == len(self.chosen) and not own else []
+        set_by_user = self.blocks or self.fixed_laplacians or self.lr != "auto"
+        return names if len(names) == len(self.chosen) and not set_by_user else []
 
     def batch_key(self) -> Hashable:
         weights = [self.lambda_row, self.lambda_col, *(self.blocks or {}).values()]
@@ -421,12 +425,12 @@ class AIRCompleter(TakesGraphs, IterativeCompleter):
         return fixed
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
-        found = laplacians(result, self.lambda_row, self.lambda_col)
+        learned = laplacians(result, self.lambda_row, self.lambda_col)
         weights = {"rows": self.lambda_row, "columns": self.lambda_col}
         for name, L in self._fixed(given.known).items():
             if sp.issparse(L) and weights.get(name, 1):
-                found[name] = L
-        return {**super()._attributes(given, result), "laplacians_": found}
+                learned[name] = L
+        return {**super()._attributes(given, result), "laplacians_": learned}
 
 
 def _clear(gain: Tensor) -> bool:
@@ -444,8 +448,8 @@ def _checked_blocks(
 ) -> list[tuple[int, float]]:
     """Validated sizes and weights of the parameter ``blocks``."""
     for size, weight in blocks.items():
-        whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
-        if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+        is_size = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
+        if not (is_size and isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(
                 "blocks maps sizes in [1, min(n_samples, n_features)="
                 f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."

@@ -241,8 +241,8 @@ class AutoencoderCompleter(TakesWeights, IterativeCompleter):
             )
             unit = codes.double().square().mean((-2, -1))
             solver = self._descent(params, network, data, rng, unit=unit)
-            found = self._train(solver, data)
-            shells.append(found.network)
+            trained = self._train(solver, data)
+            shells.append(trained.network)
         return shells
 
     def _descent(

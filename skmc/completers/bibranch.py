@@ -169,8 +169,8 @@ class BiBNNCompleter(TakesWeights, IterativeCompleter):
     rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
-        return replace(found, noise=None)
+        choice = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        return replace(choice, noise=None)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         if not params.rank:  # the means are better

@@ -121,14 +121,16 @@ class BiharmonicCompleter(BaseCompleter):
             filled = np.full(picture.shape, given.statistics.mean)
             filled[:, :, some] = inpainted(picture[:, :, some], missing[:, :, some])
         cells, statistics = given.matrix, given.statistics
-        whole = filled.reshape(cells.shape).astype(cells.dtype)
+        completion = filled.reshape(cells.shape).astype(cells.dtype)
         # The row space takes longer than the fit, so it is computed at the first new
         # row.
-        fold_in = FoldIn.later(torch.from_numpy(whole), given.data)
+        fold_in = FoldIn.later(torch.from_numpy(completion), given.data)
         unscaled = given.data.scaling_of(None).to(torch.float64)
         rows = ScaledRows(unscaled, np.ones(cells.shape[1], bool), fold_in)
         index = RowIndex(cells)
-        return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
+        return Outcome(
+            Completion(statistics, completion, index, rows, whole_answer=True)
+        )
 
 
 def inpainted(
@@ -138,9 +140,9 @@ def inpainted(
     """Fill the channels of a picture, all at once if they have the same holes."""
     if (missing == missing[:, :, :1]).all():
         return _inpainted(picture, missing[:, :, 0])
-    parts = np.split(picture, picture.shape[2], axis=2)
+    channels = np.split(picture, picture.shape[2], axis=2)
     masks = np.moveaxis(missing, 2, 0)
-    return np.concatenate(list(map(_inpainted, parts, masks)), axis=2)
+    return np.concatenate(list(map(_inpainted, channels, masks)), axis=2)
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -156,7 +158,7 @@ def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """
     if not mask.any():
         return picture
-    known = picture[~mask]
+    seen = picture[~mask]
     Lt = _laplacian(mask)
     rough = _differences(np.where(mask[..., None], 0, picture))
     D = -Lt[:, mask.ravel()]
@@ -172,9 +174,11 @@ def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
     start = inverse(right)
     accuracy = TOL**2 * (right * start).sum(0)
-    found, _ = conjugate_gradients(system, right, start, MAX_STEPS, accuracy, inverse)
+    at_holes, _ = conjugate_gradients(
+        system, right, start, MAX_STEPS, accuracy, inverse
+    )
     filled = picture.copy()
-    filled[mask] = found.numpy().clip(known.min(0), known.max(0))
+    filled[mask] = at_holes.numpy().clip(seen.min(0), seen.max(0))
     return filled
 
 

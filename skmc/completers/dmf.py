@@ -243,8 +243,8 @@ class DMFCompleter(TakesGraphs, IterativeCompleter):
         )
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
-        found = laplacians(result, self.lambda_row, self.lambda_col)
-        return {**super()._attributes(given, result), "laplacians_": found}
+        chosen = laplacians(result, self.lambda_row, self.lambda_col)
+        return {**super()._attributes(given, result), "laplacians_": chosen}
 
 
 def _nearest_laplacian(values: Tensor, mask: Tensor, n_neighbors: int) -> Tensor:
@@ -259,8 +259,8 @@ def _knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:
     """Symmetric 0/1 adjacency of each row and its nearest neighbors."""
     distances = squared_distances(values, seen, values, seen)
     n_rows = values.shape[-2]
-    own = torch.eye(n_rows, dtype=torch.bool, device=values.device)
-    distances.masked_fill_(own, torch.inf)
+    diagonal = torch.eye(n_rows, dtype=torch.bool, device=values.device)
+    distances.masked_fill_(diagonal, torch.inf)
     k = min(n_neighbors, n_rows - 1)
     near, index = distances.topk(k, largest=False)
     A = torch.zeros_like(distances)

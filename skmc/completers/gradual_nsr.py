@@ -276,8 +276,8 @@ class Theta:
     @property
     def biases(self) -> Layers:
         """The bias of each layer, (1, width)."""
-        own = self.vector[None, -sum(self.widths[1:]) :]
-        return own.split(list(self.widths[1:]), 1)
+        numbers = self.vector[None, -sum(self.widths[1:]) :]
+        return numbers.split(list(self.widths[1:]), 1)
 
     def layers(
         self,
@@ -285,8 +285,10 @@ class Theta:
     ) -> Layers:
         """Divide a row of weights into those of each layer."""
         shapes = list(pairwise(self.widths))
-        parts = all_weights[0].split([m * n for m, n in shapes])
-        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+        flat_weights = all_weights[0].split([m * n for m, n in shapes])
+        return [
+            part.view(shape) for part, shape in zip(flat_weights, shapes, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -540,8 +542,10 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         return grad.vector
 
     def init(self, data: Observed) -> NonsmoothState:
-        own = Theta.of(list(self.network.weights), list(self.network.biases))
-        theta = own.moved(self.box.prox(own.vector.detach().to(data.values), 1.0))
+        of_network = Theta.of(list(self.network.weights), list(self.network.biases))
+        theta = of_network.moved(
+            self.box.prox(of_network.vector.detach().to(data.values), 1.0)
+        )
         forward = self.forward(data, theta)
         mu = self.schedule(0)
         blocks = self.blocks(forward, mu)

@@ -54,8 +54,8 @@ def _variance_ratio(
     between = between - np.square(sums.sum(0)) / n_cells
     size = (n_cells - np.square(counts).sum(0) / n_cells) / (n_groups - 1)
     between = (between / (n_groups - 1) - within) / size
-    found = np.where(between > 0, within / between, np.inf)
-    return np.where(np.isnan(found), np.inf, found)
+    ratio = np.where(between > 0, within / between, np.inf)
+    return np.where(np.isnan(ratio), np.inf, ratio)
 
 
 def _offers(name: str) -> Any:
@@ -285,17 +285,17 @@ class GroupedCompleter(Estimator):
     def _groups(self, X: Any) -> list[Hashable]:
         """The group of each row; None where a part of its name is missing."""
         raws = raw_columns(X)
-        own = [raws[k] for k in self._keys(X)]
-        gone = np.any([raw.missing for raw in own], axis=0)
-        names = zip(*(raw.values for raw in own), strict=True)
+        keys = [raws[k] for k in self._keys(X)]
+        gone = np.any([raw.missing for raw in keys], axis=0)
+        names = zip(*(raw.values for raw in keys), strict=True)
         return [None if lost else name for name, lost in zip(names, gone, strict=True)]
 
     def _cells(self, X: Any) -> np.ndarray:
         raws = raw_columns(X, self._marks)
-        found = np.empty((len(X), len(self._columns)))
+        cells = np.empty((len(X), len(self._columns)))
         for place, k in enumerate(self._columns):
-            found[:, place] = raws[k].floats
-        return found
+            cells[:, place] = raws[k].floats
+        return cells
 
     def _around(self, X: Any) -> np.ndarray:
         return self._means.around(self._cells(X), self._groups(X))
@@ -322,16 +322,16 @@ class GroupedCompleter(Estimator):
         completer, n_cols = clone(self._inner), X.shape[1]
         rest = [k for k in range(n_cols) if k not in self._keys(X)]
         place = {k: position for position, k in enumerate(rest)}
-        own = completer.get_params(deep=False)
+        params = completer.get_params(deep=False)
         changed: dict[str, Any] = {}
-        for name in sorted(SELECTING & own.keys()):
-            chosen = positions_of(X, own[name], name)
+        for name in sorted(SELECTING & params.keys()):
+            chosen = positions_of(X, params[name], name)
             changed[name] = [place[k] for k in chosen if k in place]
-        for name in sorted(SINGLE & own.keys()):
-            if isinstance(k := own[name], int):
+        for name in sorted(SINGLE & params.keys()):
+            if isinstance(k := params[name], int):
                 changed[name] = place[position_of(X, k, name)]
-        for name in sorted(OF_COLUMNS & own.keys()):
-            given = own[name]
+        for name in sorted(OF_COLUMNS & params.keys()):
+            given = params[name]
             by_column = {}
             if isinstance(given, Mapping):
                 by_column = {position_of(X, c, name): v for c, v in given.items()}
@@ -353,9 +353,9 @@ class GroupedCompleter(Estimator):
 
     def _choices(self, X: Any) -> dict[str, Any]:
         """Those of the completer; the columns of groups are not completed."""
-        found: dict[str, Any] = self._inner._choices(X)
-        left = positions_of(X, found.get("passthrough"), "passthrough")
-        return found | {"passthrough": sorted({*self._keys(X), *left})}
+        choices: dict[str, Any] = self._inner._choices(X)
+        left = positions_of(X, choices.get("passthrough"), "passthrough")
+        return choices | {"passthrough": sorted({*self._keys(X), *left})}
 
     def _reader(self) -> Estimator | None:
         if self.completer is None:
@@ -380,8 +380,8 @@ class GroupedCompleter(Estimator):
         """New names of the columns of means, of the type of the other names."""
         names = list(X.columns)
         if all(isinstance(name, tuple) for name in names):  # levels of pandas
-            own = [names[k] for k in self._columns]
-            return [(f"mean of {first}", *others) for first, *others in own]
+            columns = [names[k] for k in self._columns]
+            return [(f"mean of {first}", *others) for first, *others in columns]
         if not all(isinstance(name, str) for name in names):
             numbers = [name for name in names if isinstance(name, (int, np.integer))]
             first = max([-1, *map(int, numbers)]) + 1
@@ -395,15 +395,17 @@ class GroupedCompleter(Estimator):
         """The completed columns, and those of groups, in the order of the table."""
         keys = self._keys(X)
         rest = [k for k in range(X.shape[1]) if k not in keys]
-        known = getattr(self.completer_, "feature_names_in_", None)
-        if known is None:
-            known = [f"x{k}" for k in range(len(rest) + len(self._columns))]
-        place = {name: k for k, name in enumerate(known)}
+        names_of_completer = getattr(self.completer_, "feature_names_in_", None)
+        if names_of_completer is None:
+            names_of_completer = [
+                f"x{k}" for k in range(len(rest) + len(self._columns))
+            ]
+        place = {name: k for k, name in enumerate(names_of_completer)}
         names = self.completer_.get_feature_names_out()
-        own = [place[name] for name in names]
+        positions = [place[name] for name in names]
         columns = {
             rest[k]: column_of(completed, position)
-            for position, k in enumerate(own)
+            for position, k in enumerate(positions)
             if k < len(rest)
         }
         raws = raw_columns(X)
@@ -488,15 +490,15 @@ class _GroupMeans:
         mean = (share * np.nan_to_num(cells)).sum(0) / np.where(total > 0, total, 1)
         away = np.where(share > 0, cells - mean, 0.0)
         names = list(dict.fromkeys(g for g in groups if g is not None))
-        own = _numbers_of(names, groups)
-        known, shape = own >= 0, (len(names), cells.shape[1])
+        numbers = _numbers_of(names, groups)
+        in_group, shape = numbers >= 0, (len(names), cells.shape[1])
         sums, counts, squares = (np.zeros(shape) for _ in range(3))
-        np.add.at(sums, own[known], (share * away)[known])
-        np.add.at(counts, own[known], share[known])
-        np.add.at(squares, own[known], (share * np.square(away))[known])
+        np.add.at(sums, numbers[in_group], (share * away)[in_group])
+        np.add.at(counts, numbers[in_group], share[in_group])
+        np.add.at(squares, numbers[in_group], (share * np.square(away))[in_group])
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = _variance_ratio(sums, counts, squares)
-        index = RowIndex(np.column_stack([own, cells]))
+        index = RowIndex(np.column_stack([numbers, cells]))
         return cls(names, sums, counts, mean, ratio, index, weights)
 
     def around(self, cells: np.ndarray, groups: list[Hashable]) -> np.ndarray:
@@ -509,9 +511,9 @@ class _GroupMeans:
         sums, counts = (np.vstack([x, none])[group] for x in (self.sums, self.counts))
         position = self.rows.find(np.column_stack([group, cells]))
         weights = np.where(position < 0, 0.0, self.weights[position])[:, None]
-        own = np.where(np.isnan(cells), 0.0, weights)
-        sums = sums - own * np.nan_to_num(cells - self.mean)
-        total = np.maximum(counts - own, 0) + self.ratio
+        observed_weights = np.where(np.isnan(cells), 0.0, weights)
+        sums = sums - observed_weights * np.nan_to_num(cells - self.mean)
+        total = np.maximum(counts - observed_weights, 0) + self.ratio
         return self.mean + sums / np.where(total > 0, total, 1)
 
 

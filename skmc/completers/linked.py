@@ -228,15 +228,15 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
         tried = {"rank": rank, "lambda_ridge": ridge, "max_iter": brief}
         solver = self._make_solver(train, self._params(tried), trials.rng)
-        found = trials.run(solver, max_iter=brief).X
+        X = trials.run(solver, max_iter=brief).X
         deviations = by_column.scaling.scale
         ratio = torch.where(deviations > 0, given.scaling.scale / deviations, 0.0)
-        errors = (found - held_out.values) * ratio.to(found)
+        errors = (X - held_out.values) * ratio.to(X)
         return float(errors[held_out.mask].square().sum())
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
-        first = rank = found.params["rank"]
+        choice = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        first = rank = choice.params["rank"]
         if not rank:  # the means are better
             ridge = 0.0 if self.lambda_ridge == "auto" else self.lambda_ridge
             return Choice({"rank": rank, "lambda_ridge": ridge})

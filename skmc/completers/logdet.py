@@ -393,15 +393,15 @@ class Recovery:
                 spare = n_cells > SURE * self.freedom(rank)
                 clear = spare or state.distance < CLEAR * closest
                 if (state.has_gap and clear) or given:
-                    found = self.refine(state.candidate(rank))
-                    if found.exact:
-                        self.offer(found)
+                    refined = self.refine(state.candidate(rank))
+                    if refined.exact:
+                        self.offer(refined)
                         return settled
-                    if found.misfit < SMALL_NOISE and spare:
-                        if found.misfit < CLOSER * closest:
-                            self.near = found
+                    if refined.misfit < SMALL_NOISE and spare:
+                        if refined.misfit < CLOSER * closest:
+                            self.near = refined
                             limit = self.n_steps + MORE
-                        closest = min(closest, found.misfit)
+                        closest = min(closest, refined.misfit)
                 solver = replace(solver, start=state.after_refining())
                 over = failed or self.n_steps >= limit or self.is_over
                 if state.has_settled or over:
@@ -429,20 +429,20 @@ class Recovery:
         Steps are accurate only where the matrix nearly fits.
         """
         energy = self.data.energy.clamp_min(torch.finfo(self.data.dtype).tiny)
-        found, misfit = X, math.inf
+        best, misfit = X, math.inf
         for accuracy in REFINING_ACCURACY:
             solution = solve_part(
-                VariableProjection(found, 1e-4, 0.1, accuracy),
+                VariableProjection(best, 1e-4, 0.1, accuracy),
                 self.data,
                 max_iter=REFINING_STEPS,
                 tol=1e-10,
                 check_every=1,
             )
-            found = solution.X
-            misfit = float((self.data.misfit(found) / energy).sqrt())
+            best = solution.X
+            misfit = float((self.data.misfit(best) / energy).sqrt())
             if not self.tolerance < misfit < NEARLY_EXACT:
                 break
-        return LowRankCandidate(found, misfit, misfit < self.tolerance)
+        return LowRankCandidate(best, misfit, misfit < self.tolerance)
 
     def most_likely(self, settled: list[LowRank]) -> LowRankCandidate:
         """The rank with the lowest error of held-out cells, refined on all cells."""
@@ -718,9 +718,9 @@ class _Tangent:
         left = left + X.mT @ self.spectrum.U
         right = right + X @ self.spectrum.V
         start = self.joined((left, right))[:, None]
-        whole = self.joined(self.products(data.values))[:, None]
-        residual = whole - system(start)
-        size, least = ((x * near * x).sum(0) for x in (residual, whole))
+        target = self.joined(self.products(data.values))[:, None]
+        residual = target - system(start)
+        size, least = ((x * near * x).sum(0) for x in (residual, target))
         accuracy = ACCURACY**2 * torch.maximum(size, ROUNDING**2 * least)
         change, _ = conjugate_gradients(
             system, residual, None, STEPS, accuracy, lambda x: near * x
@@ -814,8 +814,8 @@ class VariableProjection(Solver):
         )
         if _is_wide(data):
             cells, start = cells.T, start.mT
-        found, rank = svd_of(start), start.left.shape[1]
-        V = pad(found.V * found.s, (0, rank - found.rank))
+        svd, rank = svd_of(start), start.left.shape[1]
+        V = pad(svd.V * svd.s, (0, rank - svd.rank))
         infinite = torch.full_like(cells.energy, torch.inf)
         return self._at(cells, V, infinite, self.damping)
 
@@ -948,10 +948,10 @@ def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
     if not rows.any():
         return none[0], none[1]
     cells = data.only(rows[data.rows] & cols[data.cols])
-    found = svd_of(X)
-    if found.rank < rank:
+    svd = svd_of(X)
+    if svd.rank < rank:
         return none[0], none[1]
-    U, W = (F * len(F) ** 0.5 for F in (found.U, found.V))
+    U, W = (F * len(F) ** 0.5 for F in (svd.U, svd.V))
     system = Elimination.of(cells, W, U)
     solve = system.inverse(0.0, PRECISE, MOST_STEPS)
     if solve is None:
@@ -964,8 +964,8 @@ def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
     # A change that leaves the cells as they are is left over by the solution.
     D = drawn(*W.shape)
     change = system.change(D - solve(system.system(D)))
-    whole = change.left @ (change.right[cols].mT @ change.right[cols])
-    moved = (whole * change.left).sum(1).clamp_min(0).sqrt()
+    scaled = change.left @ (change.right[cols].mT @ change.right[cols])
+    moved = (scaled * change.left).sum(1).clamp_min(0).sqrt()
     if bool((moved[rows] > STILL * len(W) ** 0.5).any()):
         return none[0], none[1]
     sizes = int(rows.sum()), int(cols.sum())

@@ -347,9 +347,9 @@ to these, default=numpy.nan
             completer = AutoCompleter(random_state=0)
         refuse_parameters(completer, "MixedCompleter", OF_TABLES)
         completer = for_matrix(completer, table)
-        own = completer.get_params(deep=False)
+        params = completer.get_params(deep=False)
         for name in ("max_time", "n_jobs", "random_state"):
-            if name in own and (value := getattr(self, name)) is not None:
+            if name in params and (value := getattr(self, name)) is not None:
                 completer.set_params(**{name: value})
         return completer
 
@@ -568,13 +568,13 @@ to these, default=numpy.nan
         """
         errors = self._errors(X, y)
         kinds = np.array(self.kinds_, object)
-        found = {}
+        errors_of_kinds = {}
         for kind in KINDS:
             chosen = errors[:, kinds == kind]
             if chosen.size:
                 some = not np.isnan(chosen).all()
-                found[kind] = float(np.nanmean(chosen)) if some else np.nan
-        return found
+                errors_of_kinds[kind] = float(np.nanmean(chosen)) if some else np.nan
+        return errors_of_kinds
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -630,10 +630,10 @@ def _written(source: Source, matrix: np.ndarray) -> Any:
 
 def for_matrix(completer: Any, table: Table) -> Any:
     """Clone a completer for the matrix of a table, which is standardized."""
-    own = clone(completer)
-    if not table.only_numbers and own.get_params().get("scaling") == "auto":
-        own.set_params(scaling=None)
-    return own
+    copy = clone(completer)
+    if not table.only_numbers and copy.get_params().get("scaling") == "auto":
+        copy.set_params(scaling=None)
+    return copy
 
 
 def _known_weights(
@@ -660,21 +660,21 @@ def _calibrations_of(
     ``weights`` are those of the cells of the table, and ``known`` are further arguments
     of ``fit``.
     """
-    table, found = source.table, []
+    table, calibrations = source.table, []
     held_out = list(_held_out(completer, fitted, source, known))
     chosen = [k for k, kind in enumerate(table.kinds) if kind == "categorical"]
     for k, (columns, category) in zip(chosen, table.layout.categories, strict=True):
-        parts = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
-        rows = np.concatenate(parts)
+        held_out_rows = [np.flatnonzero(hidden[:, k]) for hidden, _ in held_out]
+        rows = np.concatenate(held_out_rows)
         blocks = [
             completed[np.ix_(part, columns)]
-            for part, (_, completed) in zip(parts, held_out, strict=True)
+            for part, (_, completed) in zip(held_out_rows, held_out, strict=True)
         ]
         proba = category.probabilities(np.concatenate(blocks))
         true = source.numbers[rows, k].astype(int)
         counts = None if weights is None else weights[rows, k]
-        found.append(calibration(proba, true, category.shares, counts))
-    return found
+        calibrations.append(calibration(proba, true, category.shares, counts))
+    return calibrations
 
 
 def _held_out(

@@ -212,7 +212,7 @@ class NCARLCompleter(IterativeCompleter):
                 max_iter=TRIAL_STEPS,
             )
         k = min(most, k)
-        found = {"alpha": alpha, "n_neighbors": k, "max_iter": self.max_iter}
+        choice = {"alpha": alpha, "n_neighbors": k, "max_iter": self.max_iter}
         if "auto" in (self.alpha, self.n_neighbors) and trials.cells[1] is not None:
             with trials.interruptible():
                 trial = trials.run(
@@ -221,8 +221,8 @@ class NCARLCompleter(IterativeCompleter):
                     stop=[HeldOut(trials.cells[1], TRIAL_STEPS)],
                 )
                 best = trial.history["validation"].argmin()
-                found["max_iter"] = int(trial.history["n_iter"][best])
-        return Choice(found)
+                choice["max_iter"] = int(trial.history["n_iter"][best])
+        return Choice(choice)
 
     def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)
@@ -559,8 +559,8 @@ class _Block:
         half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
         solved = torch.linalg.solve_triangular(U, half, upper=True).mT
         solved = solved * (1 - self.padding)[:, None]
-        found = solved[self.system, self.column]
-        out.scatter_add_(0, self.places.flatten(), found.flatten())
+        of_rows = solved[self.system, self.column]
+        out.scatter_add_(0, self.places.flatten(), of_rows.flatten())
 
 
 @dataclass(frozen=True)
@@ -602,13 +602,13 @@ class _CellSystems:
             while table[stop - 1][1] != width:
                 stop -= 1
             span = slice(end - width, table[stop - 1][2])
-            own, which = cells[start:stop, :size], system[span] - start
-            padding = own == n_cols
+            columns, which = cells[start:stop, :size], system[span] - start
+            padding = columns == n_cols
             # Padded positions may read any cell; they write zero.
-            cols = torch.where(padding, 0, own)[which]
+            cols = torch.where(padding, 0, columns)[which]
             blocks.append(
                 _Block(
-                    cells=own,
+                    cells=columns,
                     system=which,
                     column=column[span],
                     places=rows[span, None] * n_cols + cols,

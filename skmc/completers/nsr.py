@@ -184,8 +184,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     lambda_decoder_: float = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> Choice:
-        found = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
-        rank, weight = found.params["rank"], self.lambda_decoder
+        choice = choose_rank(self.rank, data, trials, ranks=WITH_MEAN)
+        rank, weight = choice.params["rank"], self.lambda_decoder
         if not rank:  # the means are better
             weight = 0.0 if weight == "auto" else weight
         if weight == "auto":

@@ -240,16 +240,16 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
 
         lot = trials.rng.stream(3).generators[0]
         with trials.interruptible():
-            found = {best: squares(best)}
+            errors = {best: squares(best)}
             for _ in range(N_SIDES - 1):
                 beside = [best - 2, best + 2]
-                untried = [side for side in beside if side >= 3 and side not in found]
+                untried = [side for side in beside if side >= 3 and side not in errors]
                 if not untried:
                     break
                 side = untried[int(torch.randint(len(untried), (), generator=lot))]
-                found[side] = squares(side)
+                errors[side] = squares(side)
                 smaller, larger = sorted((side, best))
-                larger_pays = _is_lower(found[larger], found[smaller])
+                larger_pays = _is_lower(errors[larger], errors[smaller])
                 best = larger if larger_pays else smaller
         return Choice({"patch_size": best})
 
@@ -267,9 +267,9 @@ class PatchCNNCompleter(TakesWeights, IterativeCompleter):
             # Held-out cells are predicted as for early stopping, hidden cells from all
             # observed cells.
             train = Observed(data.values, result.trained_on)
-            own = network.complete(train, filling_order(train.mask))
+            at_observed = network.complete(train, filling_order(train.mask))
             filled = network.fill(data, filling_order(data.mask))
-            result = Result(X=torch.where(data.mask, own, filled))
+            result = Result(X=torch.where(data.mask, at_observed, filled))
             network = network.cpu()
         return {**super()._attributes(given, result), "network_": network}
 
@@ -534,10 +534,10 @@ class PatchTraining(Solver[Observed, PatchState]):
         lot = torch.randint(n_holes, (n_cells,), generator=state.generator).to(device)
         lot_of_drops = torch.rand(n_cells, generator=state.generator).to(device)
         rows, cols = (index[lot] for index in state.holes)
-        own = state.order[rows, cols][:, None, None]
-        known = state.rounds.around(rows, cols) < own
+        turn = state.order[rows, cols][:, None, None]
+        filled = state.rounds.around(rows, cols) < turn
         spared = lot_of_drops >= state.dropped_share
-        return known | spared[:, None, None]
+        return filled | spared[:, None, None]
 
     def residual(
         self, data: Observed, previous: PatchState, current: PatchState

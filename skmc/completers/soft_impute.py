@@ -573,5 +573,5 @@ def lambda_max(data: SparseObserved, sides: Sides | None = None) -> float:
         noise = torch.finfo(R.dtype).eps ** 1.5 * data.energy
         if data.weighted(R.square()).sum() <= noise:
             return 0.0
-    whole = data.plus(data.weighted(R), data.zero())
-    return float(spectral_norm(whole)) * (1 + 1e-6)
+    gradient = data.plus(data.weighted(R), data.zero())
+    return float(spectral_norm(gradient)) * (1 + 1e-6)

@@ -206,11 +206,11 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         if best is not None and best.status[0] is Status.MAX_ITER:
             with trials.interruptible():
                 solver = HardRank(choice.params["rank"])
-                found = trials.run(solver, max_iter=self.max_iter)
-                if trials.error(found) >= trials.lowest:
+                fit = trials.run(solver, max_iter=self.max_iter)
+                if trials.error(fit) >= trials.lowest:
                     n_iter = min(n_iter, int(best.n_iter))
                 elif choice.noise is not None:
-                    choice = replace(choice, noise=noise_of(found.X, trials))
+                    choice = replace(choice, noise=noise_of(fit.X, trials))
         return replace(choice, params={**choice.params, "max_iter": n_iter})
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
@@ -254,8 +254,8 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         scaling = fitted.row_map.scaling.kept(later.to(torch.float64))
         touched = np.unique(more.rows)
         before = np.full((len(touched), cells.shape[1]), np.nan, cells.dtype)
-        known = touched < len(old)
-        before[known, : old.shape[1]] = old[touched[known]]
+        in_fit = touched < len(old)
+        before[in_fit, : old.shape[1]] = old[touched[in_fit]]
         with threads_for(work_of(cells.size, self.rank_)):
             stream = _stream(fitted, self.rank_)
             stream = stream.extended(len(cells), cells.shape[1], False)
@@ -271,11 +271,11 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
                 col_biases=scaling.shift.shape[-1] > 1,  # free means
             )
             completion = stream.rows @ stream.cols.mT
-            whole = scaling.to(torch.float64).undo(completion).numpy()
+            unscaled = scaling.to(torch.float64).undo(completion).numpy()
             folded = FoldIn.later(completion, given.data.scaled(scaling))
         answers = StreamedCompletion(
             statistics,
-            statistics.fill(cells, whole).astype(cells.dtype),
+            statistics.fill(cells, unscaled).astype(cells.dtype),
             RowIndex(cells),
             ScaledRows(scaling.to(torch.float64), statistics.varies, folded),
             stream=stream,
@@ -421,18 +421,18 @@ def _row_space(
 def _stream(fitted: Any, rank: int) -> RowStream:
     if isinstance(fitted, StreamedCompletion):
         return fitted.stream
-    whole = torch.from_numpy(fitted.completion).double()
-    whole = fitted.row_map.scaling.standardise(whole)
+    scaled = torch.from_numpy(fitted.completion).double()
+    scaled = fitted.row_map.scaling.standardise(scaled)
     # Cells that are filled with means do not have low rank.
-    whole[torch.from_numpy(fitted.statistics.empty_rows)] = 0
-    whole[:, torch.from_numpy(fitted.statistics.empty_cols)] = 0
-    means = torch.zeros_like(whole[0])
+    scaled[torch.from_numpy(fitted.statistics.empty_rows)] = 0
+    scaled[:, torch.from_numpy(fitted.statistics.empty_cols)] = 0
+    means = torch.zeros_like(scaled[0])
     if fitted.row_map.scaling.shift.shape[-1] > 1:  # they are free
-        means = whole.mean(0)
-    found = partial_svd(whole - means, rank) if rank else SVD.zero(whole)
-    unit = len(whole) ** 0.5
-    rows = torch.cat([unit * found.U, torch.ones_like(found.U[:, :1])], 1)
-    cols = torch.cat([found.V * found.s / unit, means[:, None]], 1)
+        means = scaled.mean(0)
+    svd = partial_svd(scaled - means, rank) if rank else SVD.zero(scaled)
+    unit = len(scaled) ** 0.5
+    rows = torch.cat([unit * svd.U, torch.ones_like(svd.U[:, :1])], 1)
+    cols = torch.cat([svd.V * svd.s / unit, means[:, None]], 1)
     return RowStream.of(rows, cols, _sparse(fitted.index.cells))
 
 
@@ -446,10 +446,10 @@ def _folded(head: Observed, result: Result) -> FoldIn:
     mean = first / count
     energy, basis = torch.linalg.eigh(second / count - torch.outer(mean, mean))
     loadings = V @ basis * energy.clamp_min(0).sqrt()
-    found = FoldIn(means + V @ mean, loadings, RIDGE)
+    row_map = FoldIn(means + V @ mean, loadings, RIDGE)
     # The noise is chosen on the first rows.
-    completion = found(head.values, head.mask)
-    return replace(found, noise=FoldIn.of(completion, head.values, head.mask).noise)
+    completion = row_map(head.values, head.mask)
+    return replace(row_map, noise=FoldIn.of(completion, head.values, head.mask).noise)
 
 
 def _sparse(cells: np.ndarray) -> SparseObserved:

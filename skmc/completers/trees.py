@@ -252,12 +252,14 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
-        own = self.estimator
-        takes = isinstance(own, str) or has_fit_parameter(own, "sample_weight")
+        estimator = self.estimator
+        takes = isinstance(estimator, str) or has_fit_parameter(
+            estimator, "sample_weight"
+        )
         if given.row_weights is not None and not takes:
             raise ValueError(
-                f"estimator={own!r} takes no sample_weight in its fit; leave out the "
-                "weights, or use another estimator."
+                f"estimator={estimator!r} takes no sample_weight in its fit; leave out "
+                "the weights, or use another estimator."
             )
         n_tasks = given.statistics.shape[1] * self.max_iter
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
@@ -269,7 +271,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         X = _scaled(cells, scaling)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
-        own = np.arange(len(cells))
+        every_row = np.arange(len(cells))
         linear = None
         if self.linear:
             gaussian = GaussianCompleter(random_state=rng)
@@ -278,8 +280,8 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         first, weights = given.first_columns, given.weights_of_rows
         together = self.estimator == "extra_trees"
         plan = _Plan.of(X, weights, varies, first, together)
-        group = copies(cells) if together else own
-        start = whole = _expected(cells, scaling, linear)
+        group = copies(cells) if together else every_row
+        start = values = _expected(cells, scaling, linear)
         targets, inputs, last = X - start, X, np.inf
         targets[weights == 0] = np.nan
         rounds: list[Models] = []
@@ -293,7 +295,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
             late = advice is not None and n_trained < plan.n_cols
             if rounds and (interrupted or late):
                 break
-            values_now = start + _predicted(models, inputs, own)
+            values_now = start + _predicted(models, inputs, every_row)
             completed = _filled(X, values_now)
             if rounds:
                 squares = np.square(completed - inputs).sum(1, dtype=float)
@@ -302,8 +304,8 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
                     break
                 last = change
             rounds.append(models)
-            whole, inputs = values_now, completed
-        completion = priors.fill(cells, undone(whole, scaling)).astype(cells.dtype)
+            values, inputs = values_now, completed
+        completion = priors.fill(cells, undone(values, scaling)).astype(cells.dtype)
         rows = _TreeRows(rounds, scaling, linear)
         return Outcome(
             FittedTrees(priors, completion, RowIndex(cells), rows),
@@ -348,15 +350,21 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
                 regressor = self._regressor(int(seed))
                 if not len(others):
                     regressor = DummyRegressor()
-                known = {} if weights is None else {"sample_weight": weights[seen]}
-                regressor.fit(inputs[np.ix_(seen, others)], y[seen, 0], **known)
+                weights_of_fit = (
+                    {} if weights is None else {"sample_weight": weights[seen]}
+                )
+                regressor.fit(
+                    inputs[np.ix_(seen, others)], y[seen, 0], **weights_of_fit
+                )
                 return _FittedRegressor(regressor, cols, others)
 
         models: Models = []
         try:
             workers = Parallel(self.n_jobs, prefer="threads", return_as="generator")
-            found = workers(delayed(trained)(k) for k in range(len(plan.predicted)))
-            for cols, model in zip(plan.predicted, found, strict=True):
+            trained_models = workers(
+                delayed(trained)(k) for k in range(len(plan.predicted))
+            )
+            for cols, model in zip(plan.predicted, trained_models, strict=True):
                 if model is not None:
                     models.append(model)
                 for _ in cols:
@@ -432,11 +440,11 @@ class _TreeRows:
     def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Complete rows; ``own`` are their positions in the fitted matrix."""
         X = inputs = _scaled(cells, self.scaling)
-        start = whole = _expected(cells, self.scaling, self.linear)
+        start = values = _expected(cells, self.scaling, self.linear)
         for models in self.rounds:
-            whole = start + _predicted(models, inputs, own)
-            inputs = _filled(X, whole)
-        return undone(whole, self.scaling)
+            values = start + _predicted(models, inputs, own)
+            inputs = _filled(X, values)
+        return undone(values, self.scaling)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -448,16 +456,16 @@ class _TreeRows:
         X = _scaled(cells, self.scaling)
         models = cast("list[_Forest]", self.rounds[0] if self.rounds else [])
         drawn = np.repeat(X[None], n_samples, 0)
-        known = np.repeat(cells[None], n_samples, 0)
+        completed = np.repeat(cells[None], n_samples, 0)
         for model in sorted(models, key=lambda m: np.isnan(X[:, m.predicted[0]]).sum()):
             cols = model.predicted
             rows = np.flatnonzero(np.isnan(X[:, cols[0]]))
             values = model.draw(drawn[:, rows], rng)
-            given = known[:, rows].reshape(-1, cells.shape[1])
+            given = completed[:, rows].reshape(-1, cells.shape[1])
             linear = _expected(given, self.scaling, self.linear)[:, cols]
             at = (slice(None), rows[:, None], cols)
             drawn[at] = values + linear.reshape(values.shape)
-            known[at] = undone(drawn[:, rows], self.scaling)[..., cols]
+            completed[at] = undone(drawn[:, rows], self.scaling)[..., cols]
         return undone(np.nan_to_num(drawn), self.scaling)
 
 
@@ -552,8 +560,10 @@ class _Forest(Trees):
             times = None if weights is None else weights[kept]
             trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept], times).tree_)
             bag[kept] = True
-        found = np.concatenate([tree.value[leaves_of(tree), :, 0] for tree in trees])
-        values, of_leaf = np.unique(found, axis=0, return_inverse=True)
+        at_leaves = np.concatenate(
+            [tree.value[leaves_of(tree), :, 0] for tree in trees]
+        )
+        values, of_leaf = np.unique(at_leaves, axis=0, return_inverse=True)
         return cls(
             **cls.arrays_of(trees, cols),
             predicted=predicted,
@@ -568,8 +578,8 @@ class _Forest(Trees):
         ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
         If all trees were trained on a row, all of them are averaged.
         """
-        parts = gen_batches(len(X), ROWS_AT_ONCE)
-        return np.concatenate([self._predict(X[part], own[part]) for part in parts])
+        batches = gen_batches(len(X), ROWS_AT_ONCE)
+        return np.concatenate([self._predict(X[part], own[part]) for part in batches])
 
     def draw(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """The value of a random tree for each row; ``X`` is (n_draws, n_rows, n_cols).
@@ -601,10 +611,10 @@ class _FittedRegressor:
 
 def _predicted(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Predict every cell; columns without a model get zero, the mean."""
-    whole = np.zeros(inputs.shape)
+    values = np.zeros(inputs.shape)
     for model in models:
-        whole[:, model.predicted] = model.predict(inputs, own)
-    return whole
+        values[:, model.predicted] = model.predict(inputs, own)
+    return values
 
 
 def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:

@@ -52,14 +52,14 @@ def _halves(cells: Tensor) -> Tensor:
 
 
 def _fill(sums: Tensor, weight: Tensor) -> Tensor:
-    known, values = weight > 0, sums / weight.clamp_min(torch.finfo(sums.dtype).tiny)
+    seen, values = weight > 0, sums / weight.clamp_min(torch.finfo(sums.dtype).tiny)
     if sums.numel() == 1:
         return values
     above = _fill(*(_halves(each[None])[0] for each in (sums, weight)))
     smooth = double(above[None], (sums.shape[0], sums.shape[1]))[0]
-    filled = torch.where(known, values, smooth)
+    filled = torch.where(seen, values, smooth)
     kernel = sums.new_tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])[None, None] / 4
     for _ in range(SWEEPS):
         around = conv2d(pad(filled[None, None], [1] * 4, mode="replicate"), kernel)
-        filled = torch.where(known, values, around[0, 0])
+        filled = torch.where(seen, values, around[0, 0])
     return filled

@@ -115,10 +115,10 @@ def grams(
     r = F.shape[1]
     a, b = torch.triu_indices(r, r, device=F.device)
     packed = cells.matrix(F.new_ones(len(cells.cols))) @ (F[:, a] * F[:, b])
-    found = F.new_empty(len(packed), r, r)
-    found[:, a, b] = packed
-    found[:, b, a] = packed
-    return found
+    full = F.new_empty(len(packed), r, r)
+    full[:, a, b] = packed
+    full[:, b, a] = packed
+    return full
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +231,8 @@ class Elimination:
         """``H``, of shape (n r, n r)."""
         n, r = self.W.shape
         pairs, W = self.cells.pairs, self.W[self.cells.cols.long()]
-        own = self.row_inverses[self.cells.rows.long()]
-        shares = (own @ W[..., None])[..., 0]
+        inverses = self.row_inverses[self.cells.rows.long()]
+        shares = (inverses @ W[..., None])[..., 0]
         # An entry of the projection of a row on what its factors cannot fit.
         values = (pairs.first == pairs.second).to(W.dtype)
         values -= (shares[pairs.first] * W[pairs.second]).sum(1)
@@ -283,9 +283,9 @@ class Elimination:
         def solve(right: Tensor) -> Tensor:
             right = right.reshape(-1, 1)
             accuracy = tol**2 * (right * precondition(right)).sum(0)
-            found, _ = conjugate_gradients(
+            solution, _ = conjugate_gradients(
                 system, right, None, n_steps, accuracy, precondition
             )
-            return found.view(n, r)
+            return solution.view(n, r)
 
         return solve

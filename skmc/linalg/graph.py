@@ -26,8 +26,8 @@ class NeighborGraph:
         """Make ``diag(A 1) - A`` for ``A = S + S'``, with the weights in S."""
         edges, weights = self.edges.cpu().numpy(), self.weights.cpu().numpy()
         k, n_neighbors = weights.shape
-        own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
-        S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))
+        item, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
+        S = sp.csr_array((weights.ravel(), (item, to)), shape=(k, k))
         A = S + S.T
         degrees = np.asarray(A.sum(1)).ravel()
         return sp.csr_array(sp.diags(degrees)) - A
@@ -59,15 +59,15 @@ def nearest(
     items = items - items.mean(0)
     k, everyone = len(items), torch.arange(len(items), device=items.device)
     if not len(directions):
-        parts = [
+        near = [
             _near(items, own, everyone, n_neighbors)[1]
             for own in everyone.split(max(1, BLOCK // k))
         ]
-        return torch.cat([everyone[:, None], torch.cat(parts)], -1)
+        return torch.cat([everyone[:, None], torch.cat(near)], -1)
     trees = [_leaves(items, some) for some in directions.chunk(TREES)]
-    found = [_in_leaves(items, leaves, n_neighbors) for leaves in trees]
-    index, order = torch.cat([i for _, i in found], -1).sort(-1)
-    distances = torch.cat([d for d, _ in found], -1).gather(-1, order)
+    of_trees = [_in_leaves(items, leaves, n_neighbors) for leaves in trees]
+    index, order = torch.cat([i for _, i in of_trees], -1).sort(-1)
+    distances = torch.cat([d for d, _ in of_trees], -1).gather(-1, order)
     # Several trees may find the same neighbor.
     again = index[:, 1:] == index[:, :-1]
     distances[:, 1:].masked_fill_(again, torch.inf)

@@ -69,11 +69,11 @@ class LowRank:
     ) -> Tensor:  # (n_cells,)
         """Single cells, ``(n_cells,)``."""
         size = max(1, BLOCK // max(1, self.left.shape[-1]))
-        parts = [
+        products = [
             (self.left[i] * self.right[j]).sum(-1)
             for i, j in zip(rows.split(size), cols.split(size), strict=True)
         ]
-        return torch.cat(parts)
+        return torch.cat(products)
 
     def __matmul__(self, other: Tensor) -> Tensor:
         return self.left @ (self.right.mT @ other)

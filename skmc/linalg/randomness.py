@@ -105,5 +105,5 @@ def truncated_normal(
     unit = np.where(varies, std, 1.0)
     ends = (low - mean) / unit, np.where(varies, (high - mean) / unit, np.inf)
     drawn = truncnorm.ppf(rng.random_sample(len(mean)), *ends)
-    found: np.ndarray = np.where(varies, mean + unit * drawn, mean).clip(low, high)
-    return found
+    values: np.ndarray = np.where(varies, mean + unit * drawn, mean).clip(low, high)
+    return values

@@ -153,11 +153,11 @@ class RowModel(Parts):
             return self.offset[asked], zero, zero.new_zeros(())
         starts = torch.tensor([0, len(cols)])
         ((_, prior, L),) = self._factored(starts, cols, values, weights)
-        f, own = self.F[asked], self.F[cols]
+        f, factors = self.F[asked], self.F[cols]
         mean = torch.zeros_like(self.mean) if self.zeros else self.mean
         u = torch.cholesky_solve(f[:, None], L[0])[:, 0]
         pull = prior.reshape(len(u), len(u)) @ u
-        added = (values - self.offset[cols] - own @ mean) * (own @ u)
+        added = (values - self.offset[cols] - factors @ mean) * (factors @ u)
         if self.relative is not None:
             added = added * self.relative[cols]
         if weights is not None:
@@ -178,17 +178,17 @@ class RowModel(Parts):
         factors ``f``. A cell has this variance plus 1.
         """
         n, rank = self.F.shape
-        found = self.F.new_zeros(len(starts) - 1, n)
+        variance = self.F.new_zeros(len(starts) - 1, n)
         if rank == 0:
-            return found
+            return variance
         values = self.F.new_zeros(len(cols))
         for block, _, L in self._factored(starts, cols, values):
             size = max(1, BLOCK // (n * rank))
             for rows, root in zip(block.rows.split(size), L.split(size), strict=True):
                 F = self.F.mT.expand(len(rows), rank, n)
                 half = torch.linalg.solve_triangular(root, F, upper=False)
-                found[rows] = half.square().sum(1)
-        return found
+                variance[rows] = half.square().sum(1)
+        return variance
 
     def variance_at(
         self,
@@ -199,20 +199,25 @@ class RowModel(Parts):
     ) -> Tensor:  # (k,)
         """`variance` of selected cells."""
         rank, order = self.F.shape[1], at[0].argsort()
-        found, count = self.F.new_zeros(len(order)), starts.new_zeros(len(starts) - 1)
+        variance, count = (
+            self.F.new_zeros(len(order)),
+            starts.new_zeros(len(starts) - 1),
+        )
         count.index_add_(0, at[0], torch.ones_like(at[0]))
         ends, values = count.cumsum(0), self.F.new_zeros(len(cols))
         for block, _, L in self._factored(starts, cols, values, weights):
-            own = count[block.rows]
-            which = torch.arange(len(own), device=own.device).repeat_interleave(own)
-            first = (ends[block.rows] - own.cumsum(0)).repeat_interleave(own)
-            asked = order[first + torch.arange(len(which), device=own.device)]
+            n_asked = count[block.rows]
+            which = torch.arange(len(n_asked), device=n_asked.device).repeat_interleave(
+                n_asked
+            )
+            first = (ends[block.rows] - n_asked.cumsum(0)).repeat_interleave(n_asked)
+            asked = order[first + torch.arange(len(which), device=n_asked.device)]
             size = max(1, BLOCK // max(1, rank * rank))
             for k, cell in zip(which.split(size), asked.split(size), strict=True):
                 f = self.F[at[1][cell], :, None]
                 half = torch.linalg.solve_triangular(L[k], f, upper=False)
-                found[cell] = half.square().sum((1, 2))
-        return found
+                variance[cell] = half.square().sum((1, 2))
+        return variance
 
     def _factored(
         self,

@@ -63,7 +63,7 @@ def shrink_dense(
     """``D_tau(A)`` as a matrix and its nuclear norm, without singular vectors.
 
     ``D_tau(A) = A f(A' A)`` with ``f(x) = max(1 - tau / sqrt(x), 0)`` of the smaller of
-    the two Gram matrices. Where ``|A|_F <= tau`` nothing is decomposed. The precision
+    the two Gram matrices. Where ``|A|_F <= tau``, the result is zero. The precision
     is double, or that of ``A`` where ``tau >= .005 |A|_F``: an error of 1e-7 in the
     squares then causes an error of at most 1e-5 in the result, relative to ``|A|_2``.
     """
@@ -79,8 +79,8 @@ def shrink_dense(
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.clamp_min(0).sqrt()
     if (GRAM_LIMIT * s[..., -1] > tau).any():
-        found = subtracted(full_svd(A), tau, min(A.shape[-2:]))
-        return found.dense(), found.s.sum(-1)
+        shrunk = subtracted(full_svd(A), tau, min(A.shape[-2:]))
+        return shrunk.dense(), shrunk.s.sum(-1)
     less = (s - _beside(tau, s)).clamp_min(0)
     share = less / s.clamp_min(torch.finfo(s.dtype).tiny)
     filtered = (V * share[..., None, :]) @ V.mT
@@ -106,8 +106,8 @@ def subtracted(
 def _gram(A: Tensor, tau: float | Tensor) -> SVD:
     """All singular values, accurate where they exceed ``tau``."""
     if A.shape[-2] < A.shape[-1]:
-        found = _gram(A.mT, tau)
-        return SVD(found.V, found.s, found.U)
+        transposed = _gram(A.mT, tau)
+        return SVD(transposed.V, transposed.s, transposed.U)
     D = A.double()
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.flip(-1).clamp_min(0).sqrt()

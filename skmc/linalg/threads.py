@@ -123,8 +123,8 @@ def _torch_threads(count: int) -> Iterator[None]:
     with _libraries().limit(limits=count, user_api="openmp"):
         # The threads of Torch's MKL, or of Torch where it has none.
         info = torch.__config__.parallel_info()
-        found = re.search(r"mkl_get_max_threads\(\) : (\d+)", info)
-        before = int(found[1]) if found else torch.get_num_threads()
+        match = re.search(r"mkl_get_max_threads\(\) : (\d+)", info)
+        before = int(match[1]) if match else torch.get_num_threads()
         if before == torch.get_num_threads() == count:
             yield
             return
@@ -172,10 +172,11 @@ def resolve_device(device: str | torch.device) -> torch.device:
     except torch.cuda.OutOfMemoryError:
         raise  # it is there, but full
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
-        found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
-        found += ["mps"] * torch.backends.mps.is_available()
+        available = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
+        available += ["mps"] * torch.backends.mps.is_available()
         raise ValueError(
-            f"device={str(device)!r} is not available; use 'auto' or one of {found}."
+            f"device={str(device)!r} is not available; use 'auto' or one of "
+            f"{available}."
         ) from None
     return resolved
 

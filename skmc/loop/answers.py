@@ -129,24 +129,32 @@ class Answers:
         """Return the current solution; running members have status ``MAX_ITER``."""
         last = list(Status).index(Status.MAX_ITER)
         status = torch.where(self.running, last, self.status)
-        whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}
+        of_members = {
+            "status": status,
+            "n_iter": self.n_iter,
+            "residual": self.residual,
+        }
         answer = self.answer
         if self.dropped:
-            present = {"members": self.members, "answer": answer, **whole}
-            parts = [*self.dropped, present]
-            order = torch.cat([part["members"] for part in parts]).argsort()
-            whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
+            present = {"members": self.members, "answer": answer, **of_members}
+            results = [*self.dropped, present]
+            order = torch.cat([part["members"] for part in results]).argsort()
+            of_members = {
+                k: torch.cat([p[k] for p in results])[order] for k in of_members
+            }
             answer = tensorwise(
                 lambda *each: torch.cat(each)[order],
-                *(part["answer"] for part in parts),
+                *(part["answer"] for part in results),
             )
         names = history[0][1] if history else {}
-        rows = [_spread(*row, whole["status"]) for row in history]
+        rows = [_spread(*row, of_members["status"]) for row in history]
         return Solution(
             result=answer,
-            status=[list(Status)[code] for code in whole["status"].flatten().tolist()],
-            n_iter=whole["n_iter"],
-            residual=whole["residual"],
+            status=[
+                list(Status)[code] for code in of_members["status"].flatten().tolist()
+            ],
+            n_iter=of_members["n_iter"],
+            residual=of_members["residual"],
             history={name: torch.stack([row[name] for row in rows]) for name in names},
         )
 

@@ -69,7 +69,7 @@ class SpectrumRecorder:
         self._rows[id(estimator)] = []
 
     def on_fit_task_begin(self, estimator: object, context: object) -> None:
-        """Do nothing: there is nothing to record yet.
+        """Record nothing before the first iterate.
 
         Parameters
         ----------

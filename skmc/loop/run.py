@@ -72,8 +72,8 @@ class Run:
         self.iteration, self.history = work.iteration, work.history
         self.answers.restore(work.answers)
         self.state = self.solver.resume(self.data, work.state)
-        for own, old in zip(self._memory(), work.memory, strict=True):
-            own.update(old)
+        for memory, old in zip(self._memory(), work.memory, strict=True):
+            memory.update(old)
 
     def _memory(self) -> list[dict[str, Any]]:
         return [rule.memory for rule in self.stop if hasattr(rule, "memory")]

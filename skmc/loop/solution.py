@@ -133,12 +133,12 @@ def tensorwise(function: Callable[..., Any], *results: Any) -> Any:
     if isinstance(first, dict):
         return {k: tensorwise(function, *(r[k] for r in results)) for k in first}
     if isinstance(first, Result | NeighborGraph):
-        parts = tensorwise(function, *map(vars, results))
-        return replace(first, **parts)
+        changed = tensorwise(function, *map(vars, results))
+        return replace(first, **changed)
     if not isinstance(first, nn.Module):
         return first
     model = copy.deepcopy(first)
     parameters = zip(*(result.parameters() for result in results), strict=True)
-    for own, given in zip(model.parameters(), parameters, strict=True):
-        own.data = function(*(parameter.detach() for parameter in given))
+    for parameter_of_copy, given in zip(model.parameters(), parameters, strict=True):
+        parameter_of_copy.data = function(*(parameter.detach() for parameter in given))
     return model

@@ -174,20 +174,20 @@ def energy_distance(X: Container, M: Container) -> float:
     0.0
     """
     X = in_order(X, None, labels_of(M)[1], "X", "M")
-    found, truth = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"))
+    values, truth = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"))
     truth = truth[~np.isnan(truth).any(1)].astype(float)
-    if np.isnan(found).any():
+    if np.isnan(values).any():
         raise ValueError("X has missing cells; complete it first.")
-    if found.shape[1] != truth.shape[1]:
+    if values.shape[1] != truth.shape[1]:
         raise ValueError(
-            f"X has {found.shape[1]} columns, and M has {truth.shape[1]}; they must be "
-            "the same."
+            f"X has {values.shape[1]} columns, and M has {truth.shape[1]}; they must "
+            "be the same."
         )
     if not len(truth):
         raise ValueError("M has no row without a missing cell; nothing to compare.")
     deviation = truth.std(0)
     unit = np.where(deviation > 0, deviation, 1.0)
-    x, m = found / unit, truth / unit
+    x, m = values / unit, truth / unit
     between = 2 * _mean_distance(x, m) - _mean_distance(x, x) - _mean_distance(m, m)
     return max(between, 0.0)  # but for rounding it is not negative
 

@@ -33,16 +33,16 @@ def compared(
     X: Container, M: Container, cells: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Select the cells to compare."""
-    found, truth, chosen = read(X, M, cells)
-    known = ~np.isnan(truth)
-    chosen = chosen & known
+    values, truth, chosen = read(X, M, cells)
+    seen = ~np.isnan(truth)
+    chosen = chosen & seen
     if not chosen.any():
         raise ValueError(
             "cells selects no cell that is known in M; nothing to compare."
         )
-    if np.isnan(found[chosen]).any():
+    if np.isnan(values[chosen]).any():
         raise ValueError("X is missing at a compared cell; complete it first.")
-    return found[chosen], truth[chosen], truth[known]
+    return values[chosen], truth[chosen], truth[seen]
 
 
 def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
@@ -76,8 +76,8 @@ def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     >>> nmae([[1.0, 3.0]], [[0.0, 4.0]], np.array([[True, False]]))
     0.25
     """
-    x, m, known = compared(X, M, cells)
-    spread = known.max() - known.min()
+    x, m, every = compared(X, M, cells)
+    spread = every.max() - every.min()
     return float(np.abs(x - m).mean() / (spread if spread > 0 else 1.0))
 
 
@@ -195,11 +195,11 @@ def psnr(
     ssim : Compares structure as people see it.
     rmse : In units of the data.
     """
-    x, m, known = compared(X, M, cells)
+    x, m, every = compared(X, M, cells)
     if peak is None:
         dtype = getattr(M, "dtype", None)
         of_type = dtype in (np.uint8, np.int8, np.uint16, np.int16)
-        peak = float(np.iinfo(dtype).max if of_type else known.max())
+        peak = float(np.iinfo(dtype).max if of_type else every.max())
     error = np.square(x - m).mean()
     return np.inf if error == 0 else float(10 * np.log10(peak**2 / error))
 
@@ -242,5 +242,7 @@ def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> floa
     if np.isnan(X).any() or np.isnan(M).any():
         raise ValueError("ssim compares whole pictures; X or M has missing cells.")
     spread = (M.max() - M.min()) or 1.0
-    found = structural_similarity(M, X, data_range=spread, channel_axis=channel_axis)
-    return float(found)
+    similarity = structural_similarity(
+        M, X, data_range=spread, channel_axis=channel_axis
+    )
+    return float(similarity)

@@ -56,8 +56,8 @@ class Ranking:
         x: np.ndarray,  # (n_rows, n_cols)
     ) -> np.ndarray:  # (n_rows, n_cols)
         """Means of a number over the cells of equal predictions."""
-        found: np.ndarray = self.total(x) / self.total(np.ones(x.shape))
-        return found
+        means: np.ndarray = self.total(x) / self.total(np.ones(x.shape))
+        return means
 
     @property
     def first_ranks(self) -> np.ndarray:
@@ -73,8 +73,8 @@ class Ranking:
     ) -> np.ndarray:  # (n_rows, n_cols)
         """Sums of a number over the cells of larger predictions."""
         sums = np.cumsum(x, axis=1) - x
-        found: np.ndarray = np.take_along_axis(sums, self.first_ranks - 1, 1)
-        return found
+        sums_before: np.ndarray = np.take_along_axis(sums, self.first_ranks - 1, 1)
+        return sums_before
 
     def total(
         self,
@@ -120,11 +120,11 @@ def _ndcg(ranking: Ranking, k: int) -> float:
     k = min(_checked(k), ranking.gains.shape[1])
     discount = 1 / np.log2(np.arange(k) + 2)
     gains = ranking.expected(np.nan_to_num(ranking.gains))
-    found, ideal = (
+    gain, ideal = (
         gains[:, :k] @ discount,
         np.nan_to_num(ranking.best)[:, :k] @ discount,
     )
-    return _over_rows(found / np.where(ideal > 0, ideal, 1), ranking.best)
+    return _over_rows(gain / np.where(ideal > 0, ideal, 1), ranking.best)
 
 
 def _recall(ranking: Ranking, k: int) -> float:
@@ -139,9 +139,9 @@ def _map(ranking: Ranking, k: int) -> float:
     # Expected hits at this rank and at the earlier ones, if it is one.
     others = (rank - ranking.first_ranks) * (n_hits - 1) / np.maximum(n - 1, 1)
     precision = (1 + ranking.before(hits) + others) / rank
-    found = (precision * n_hits / n)[:, : _checked(k)].sum(1)
+    precisions = (precision * n_hits / n)[:, : _checked(k)].sum(1)
     most = np.minimum((ranking.best > 0).sum(1), k)
-    return _over_rows(found / np.maximum(most, 1), ranking.best)
+    return _over_rows(precisions / np.maximum(most, 1), ranking.best)
 
 
 def _auc(ranking: Ranking, k: int | None = None) -> float:

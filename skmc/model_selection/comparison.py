@@ -160,7 +160,7 @@ def compare(
             pattern = CellSplit(pattern, cv, random_state=random_state)
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
-        parts, ratio = cells, None
+        thinned, ratio = cells, None
         if isinstance(pattern, CountSplit):
             if draws is not None or not set(metrics) <= METRICS_OF_COUNTS:
                 raise ValueError(
@@ -168,10 +168,10 @@ def compare(
                     "no draws: other errors of noisy counts are not smallest for "
                     "their means."
                 )
-            parts = pattern.thin(cells)
+            thinned = pattern.thin(cells)
             ratio = pattern.fraction / (1 - pattern.fraction)
-        for train, test in splitter.split(parts):
-            splits.append((name, parts[train], parts[test], ratio))
+        for train, test in splitter.split(thinned):
+            splits.append((name, thinned[train], thinned[test], ratio))
     if OF_ALL_CELLS in metrics:
         splits.append(("none", cells, cells[:0], None))
     jobs = list(product(splits, named.items()))
@@ -266,9 +266,9 @@ def _errors(
 ) -> dict[str, float]:
     """Fit a completer, and return the metrics of its errors."""
     if source is not None:
-        found = completed_by(completer, source, train.to_cells())[test.rows, test.cols]
-        failed = np.isnan(found).all()
-        errors = cell_errors(source, test, found)
+        values = completed_by(completer, source, train.to_cells())[test.rows, test.cols]
+        failed = np.isnan(values).all()
+        errors = cell_errors(source, test, values)
         return {"nmae": math.nan if failed else float(errors.mean())}
     truth = test.values
     error = predict_cells(completer, train, test) - truth
@@ -288,14 +288,14 @@ def predict_cells(
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
         return fitted.predict_entries(*test.labels)
-    found = np.asarray(completer.fit_transform(train.to_cells(), **given))
-    if found.shape != train.matrix_shape:
+    matrix = np.asarray(completer.fit_transform(train.to_cells(), **given))
+    if matrix.shape != train.matrix_shape:
         raise ValueError(
-            f"{type(completer).__name__} returned a matrix of shape {found.shape} for "
+            f"{type(completer).__name__} returned a matrix of shape {matrix.shape} for "
             f"one of shape {train.matrix_shape}; set it to keep empty columns and to "
             "add no columns."
         )
-    return found[test.rows, test.cols]
+    return matrix[test.rows, test.cols]
 
 
 def _summary(metric: str, fits: Any) -> list[dict[str, Any]]:

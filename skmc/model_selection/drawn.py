@@ -25,10 +25,10 @@ def metrics_of_draws(
         raise ValueError(f"draws must be at least 1, got {draws!r}.")
     if tuple(metrics) == ("nmae",):
         metrics = ("crps",)
-    known = ("crps", OF_ALL_CELLS)
-    if not metrics or not set(metrics) <= set(known):
+    names = ("crps", OF_ALL_CELLS)
+    if not metrics or not set(metrics) <= set(names):
         raise ValueError(
-            f"metrics of draws must be among {known}, got {list(metrics)}."
+            f"metrics of draws must be among {names}, got {list(metrics)}."
         )
     if not any(hasattr(completer, "sample") for completer in named.values()):
         raise ValueError(
@@ -69,8 +69,8 @@ class DrawScore:
         if sample is None:
             raise TypeError("not fitted, because it has no method sample")
         if not len(test):
-            found = energy_i_score(completer, train.to_cells(), self.n_draws, self.seed)
-            return {OF_ALL_CELLS: found}
+            score = energy_i_score(completer, train.to_cells(), self.n_draws, self.seed)
+            return {OF_ALL_CELLS: score}
         given, scored = train.to_cells(), np.ones(len(test), bool)
         if self.source is None:
             completer.fit(given)

@@ -185,9 +185,11 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
     def _fits(self, X: Container, y: object, splits: list[Any]) -> Fits:
         """Fit the candidates that can share a batch."""
         candidates, alone = ParameterGrid(self.param_grid), Counter[str]()
-        parts = [safe_split(self.estimator, X, y, train)[0] for train, _ in splits]
+        train_parts = [
+            safe_split(self.estimator, X, y, train)[0] for train, _ in splits
+        ]
         groups: dict[Any, list[tuple[Any, Any, Any]]] = defaultdict(list)
-        for params, part in product(candidates, parts):
+        for params, part in product(candidates, train_parts):
             completer = clone(self.estimator).set_params(**clone(params, safe=False))
             try:
                 key = _key(params, part)
@@ -210,8 +212,8 @@ class BatchedGridSearchCV(GridSearchCV):  # type: ignore[misc]
             # The folds of a candidate take similar times and come into all batches.
             jobs = [delayed(_fitted)(group[k::count]) for k in range(count)]
             n_jobs = self.n_jobs if on_cpu else 1
-            for found in Parallel(n_jobs=n_jobs, pre_dispatch=self.pre_dispatch)(jobs):
-                fits |= found
+            for fitted in Parallel(n_jobs=n_jobs, pre_dispatch=self.pre_dispatch)(jobs):
+                fits |= fitted
         return fits
 
 
@@ -235,11 +237,11 @@ class _PartlyFitted:
 
     def fit(self, X: Container, y: object = None) -> Self:
         """Take the fit, or make it."""
-        found = self.fits.get(_key(self.candidate, X))
-        if found is None:
+        fitted = self.fits.get(_key(self.candidate, X))
+        if fitted is None:
             self.completer.fit(X, y)
         else:  # callbacks that the search has set stay
-            vars(self.completer).update(vars(found))
+            vars(self.completer).update(vars(fitted))
         return self
 
     def set_params(self, **params: Any) -> Self:

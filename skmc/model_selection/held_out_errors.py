@@ -52,7 +52,7 @@ class HeldOutErrors:
         After eight rounds, these take random errors of their columns. Columns without
         held-out cells take random errors of other columns.
         """
-        found, left = np.zeros(missing.shape), missing.copy()
+        errors, left = np.zeros(missing.shape), missing.copy()
         first = np.diff(self.donors, prepend=-1) > 0
         donor, starts = first.cumsum() - 1, np.flatnonzero(first)
         ends = np.append(starts[1:], len(first))
@@ -72,13 +72,13 @@ class HeldOutErrors:
                 most = np.maximum(overlap, most)
             which, at = _within(starts[best], ends[best])
             i, j = rows[which], self.cols[at]
-            found[i, j] = np.where(left[i, j], self.values[at], found[i, j])
+            errors[i, j] = np.where(left[i, j], self.values[at], errors[i, j])
             left[i, j] = False
         for col in np.flatnonzero(left.any(0)):
-            own = self.values[self.cols == col]
-            values = own if len(own) else self.values
-            found[left[:, col], col] = rng.choice(values, left[:, col].sum())
-        return found
+            of_column = self.values[self.cols == col]
+            values = of_column if len(of_column) else self.values
+            errors[left[:, col], col] = rng.choice(values, left[:, col].sum())
+        return errors
 
 
 def _within(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,7 +51,7 @@ def energy_i_score(
             "The energy-I-Score needs two columns, one of them with at least "
             f"{FEWEST} missing cells."
         )
-    whole = _drawn(completer, X, 1, seed)[0]
+    drawn = _drawn(completer, X, 1, seed)[0]
     scores, weights = [], []
     for j in scored:
         test, others = seen[:, j], np.delete(np.arange(X.shape[1]), j)
@@ -61,8 +61,8 @@ def energy_i_score(
             given = others[[count.argmax()]]
             test = test & seen[:, given[0]]
         used = test | ~seen[:, j]
-        column = np.where(seen[:, j], np.nan, whole[:, j])
-        table = np.column_stack([column, whole[:, given]])[used]
+        column = np.where(seen[:, j], np.nan, drawn[:, j])
+        table = np.column_stack([column, drawn[:, given]])[used]
         draws = _drawn(completer, table, n_draws, seed)[:, test[used], 0]
         unit = np.nanstd(X[:, j]) or 1.0
         scores.append(crps(draws[:, None] / unit, X[test, j][None] / unit))
@@ -71,5 +71,5 @@ def energy_i_score(
 
 
 def _drawn(completer: Any, X: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
-    found = clone(completer).fit(X).sample(X, n_draws, seed)
-    return np.asarray(found, float)
+    draws = clone(completer).fit(X).sample(X, n_draws, seed)
+    return np.asarray(draws, float)

@@ -21,5 +21,5 @@ def memory_of(name: str) -> float:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
         return math.nan
-    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-    return int(found[0]) / 1024 if found else math.nan
+    sizes = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(sizes[0]) / 1024 if sizes else math.nan

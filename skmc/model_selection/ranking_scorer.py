@@ -97,7 +97,7 @@ class RankingScorer:
             relevant = np.zeros((len(part), n_cols))
             relevant[np.searchsorted(part, X.rows[here]), X.cols[here]] = 1.0
             none = np.ma.getmaskarray(items)
-            found = np.take_along_axis(relevant, np.where(none, 0, items.data), 1)
-            rows = Ranking.of(np.where(none, np.nan, found), values.data)
+            hits = np.take_along_axis(relevant, np.where(none, 0, items.data), 1)
+            rows = Ranking.of(np.where(none, np.nan, hits), values.data)
             ranking = rows if ranking is None else ranking.joined(rows)
         return RANKING[self.metric](ranking, self.k)

@@ -248,19 +248,19 @@ def _times(groups: Any) -> np.ndarray:
     times = np.asarray(groups)
     if times.dtype.kind not in "OUST" or times.ndim != 1:
         return times
-    found = as_dates(times.tolist())
-    missing = np.array([is_na(time) or time != time for time in found], bool)
+    dates = as_dates(times.tolist())
+    missing = np.array([is_na(time) or time != time for time in dates], bool)
     if missing.any():
         return np.where(missing, np.nan, 0.0)
-    for k, time in enumerate(found):
+    for k, time in enumerate(dates):
         if isinstance(time, str):
             raise ValueError(
                 f"groups has the text {time!r} at position {k}, and the times are not "
                 "dates in one format; convert them to numbers or dates, or to ordered "
                 "categories of pandas."
             )
-    rank = {time: k for k, time in enumerate(sorted(set(found)))}
-    return np.array([rank[time] for time in found])
+    rank = {time: k for k, time in enumerate(sorted(set(dates)))}
+    return np.array([rank[time] for time in dates])
 
 
 @dataclass(eq=False)
@@ -375,12 +375,12 @@ class CountSplit(CellSplitter):
             )
         rng = check_random_state(self.random_state)
         factor = (1 - self.fraction) / self.fraction
-        parts = []
+        pairs = []
         for _ in range(self.n_splits):
             held_out = rng.binomial(counts.astype(np.int64), self.fraction)
-            parts += [counts - held_out, held_out * factor]
+            pairs += [counts - held_out, held_out * factor]
         repeated = cells[np.tile(np.arange(len(cells)), 2 * self.n_splits + 1)]
-        repeated.values = np.concatenate([*parts, counts]).astype(counts.dtype)
+        repeated.values = np.concatenate([*pairs, counts]).astype(counts.dtype)
         return repeated
 
     def split(
@@ -414,6 +414,6 @@ class CountSplit(CellSplitter):
                 "CountSplit splits counts, not cells; fit the search to "
                 "split.thin(X) with the same CountSplit."
             )
-        own = np.arange(n_cells)
+        positions = np.arange(n_cells)
         for k in range(self.n_splits):
-            yield own + 2 * k * n_cells, own + (2 * k + 1) * n_cells
+            yield positions + 2 * k * n_cells, positions + (2 * k + 1) * n_cells

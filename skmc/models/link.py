@@ -74,14 +74,16 @@ class LinkedFactorization(nn.Module):
         C: Tensor,  # (*batch, n_rows, n_cols)
     ) -> tuple[Tensor, Tensor]:
         """``f(C)`` and ``f'(C)``, without a graph."""
-        parts = []
+        blocks = []
         for c in _blocks(C):
             T = _bent(c, self.steeps, self.shifts)
             x = self.slope * c + self.offset + self.heights @ T
-            parts.append(
+            blocks.append(
                 (x, self.slope + (self.heights * self.steeps) @ (1 - T.square()))
             )
-        X, slope = (torch.cat(part, -1).view_as(C) for part in zip(*parts, strict=True))
+        X, slope = (
+            torch.cat(part, -1).view_as(C) for part in zip(*blocks, strict=True)
+        )
         return X, slope
 
     @property

@@ -98,18 +98,18 @@ def filling_order(mask: Tensor) -> Tensor:
     >>> filling_order(mask)
     tensor([[0, 2, 4, 6, 4, 2, 0]])
     """
-    known, order = mask.clone(), torch.zeros(mask.shape, dtype=torch.long)
+    filled, order = mask.clone(), torch.zeros(mask.shape, dtype=torch.long)
     order = order.to(mask.device)
     waited = torch.zeros_like(mask)
     ones = torch.ones(1, 1, 3, 3, device=mask.device)
     n_round = 0
-    while not known.all():
+    while not filled.all():
         n_round += 1
-        count = F.conv2d(known[None, None].float(), ones, padding=1)[0, 0].round()
-        ready = ~known & ((count >= ENOUGH) | waited)
-        waited = ~known & (count > 0)
+        count = F.conv2d(filled[None, None].float(), ones, padding=1)[0, 0].round()
+        ready = ~filled & ((count >= ENOUGH) | waited)
+        waited = ~filled & (count > 0)
         order[ready] = n_round
-        known |= ready
+        filled |= ready
     return order
 
 
@@ -155,9 +155,9 @@ class PatchCNN(nn.Module):
         shown: Tensor,  # (n_cells, side, side)
     ) -> tuple[Tensor, Tensor]:
         """Input of the convolution, and the means of the patches."""
-        values, known = (patches * shown[..., None]).unbind(-1)
-        mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
-        x = torch.stack([(values - mean[:, None, None]) * known, known], -1)
+        values, shown_cells = (patches * shown[..., None]).unbind(-1)
+        mean = values.sum((1, 2)) / shown_cells.sum((1, 2)).clamp_min(1)
+        x = torch.stack([(values - mean[:, None, None]) * shown_cells, shown_cells], -1)
         n, p = len(x), self.side - 2
         patch, row, col, channel = x.stride()
         shape, strides = (n, p, p, 3, 6), (patch, row, col, row, channel)
@@ -206,14 +206,14 @@ class PatchCNN(nn.Module):
         order: Tensor,  # (n_rows, n_cols)
     ) -> Tensor:  # (n_rows, n_cols)
         """Fill hidden cells in their `filling_order`; predicted ones count as known."""
-        X, known = data.values, data.mask
+        X, filled = data.values, data.mask
         for n_round in range(1, int(order.max()) + 1):
             rows, cols = torch.nonzero(order == n_round, as_tuple=True)
             if len(rows):
-                patches = Patches(self.picture(X, known), self.side)
+                patches = Patches(self.picture(X, filled), self.side)
                 new = self.predict(patches, rows, cols).to(X.dtype) * self.unit
                 X = X.index_put((rows, cols), new)
-                known = order <= n_round
+                filled = order <= n_round
         return X
 
     def complete(
@@ -224,5 +224,7 @@ class PatchCNN(nn.Module):
         """`fill`, with observed cells predicted from the other observed cells."""
         rows, cols = torch.nonzero(data.mask, as_tuple=True)
         patches = Patches(self.picture(data.values, data.mask), self.side)
-        own = self.predict(patches, rows, cols).to(data.values.dtype) * self.unit
-        return self.fill(data, order).index_put((rows, cols), own)
+        at_observed = (
+            self.predict(patches, rows, cols).to(data.values.dtype) * self.unit
+        )
+        return self.fill(data, order).index_put((rows, cols), at_observed)

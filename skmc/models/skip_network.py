@@ -70,8 +70,8 @@ class SkipNetwork(nn.Module):
         shifts = rng.normal(1, n_units, 1.0)
         decoder = rng.normal(n_units, n_cols, 0.01)
         skip = (svd.V * (svd.s / n_rows**0.5)[..., None, :]).mT.contiguous()
-        parts = encoder, directions, shifts, decoder, skip
-        return cls(*(part.to(inputs) for part in parts))
+        layers = encoder, directions, shifts, decoder, skip
+        return cls(*(part.to(inputs) for part in layers))
 
     def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same
         code = rows @ self.encoder

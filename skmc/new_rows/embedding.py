@@ -117,7 +117,7 @@ class EmbeddedRows:
         w = values.new_zeros((len(values), len(self.mean)), dtype=slope.dtype)
         slopes = slope.expand(len(w), -1, -1)
         w = w + _equations(slopes, values - offset, seen, w, spread).solve()
-        found = w.clone()
+        embedding = w.clone()
         rows = torch.arange(len(w))
 
         def gauss(w: Tensor) -> NormalEquations:
@@ -131,13 +131,13 @@ class EmbeddedRows:
                 equations_at = newton(equations_at)
                 fit = GaussNewton.start(fit.x, equations_at(fit.x), damping=1e-2)
             fit = fit.step(equations_at)
-            found[rows] = fit.x
+            embedding[rows] = fit.x
             small = fit.length <= TOL * fit.x.abs().amax(1).clamp_min(1e-3)
             ended = (small & (fit.rejected == 0)) | (fit.rejected >= TRIALS)
             if ended.all():
                 break
             rows, fit = rows[~ended], fit.select(~ended)
-        return self._decode(found)[0]
+        return self._decode(embedding)[0]
 
     def _decode(self, w: Tensor) -> tuple[Tensor, Tensor]:
         X, J = self.decoder.decode(self.mean + w @ self.root.mT)

@@ -114,23 +114,23 @@ class FoldIn:
         X, values = completion.double(), values.double()
         # There may be few first new rows, whereas the fitted matrix is large.
         with threads_for(work_of(X.numel(), min(X.shape))):
-            whole = cls._row_space(X)._above_rounding(values, mask)
-            if len(X) < 4 or not whole.loadings.any():
-                variance = whole.loadings.square().sum() / X.shape[1]
-                return replace(whole, noise=1e-4 * float(variance))
-            noises = whole._noises(values, mask)
+            fold_in = cls._row_space(X)._above_rounding(values, mask)
+            if len(X) < 4 or not fold_in.loadings.any():
+                variance = fold_in.loadings.square().sum() / X.shape[1]
+                return replace(fold_in, noise=1e-4 * float(variance))
+            noises = fold_in._noises(values, mask)
             surprise = torch.zeros(len(noises), dtype=X.dtype)
             half = _halves(values, mask).to(X.device)
             rest = torch.arange(len(half), len(X), device=X.device) % 2
             side = torch.cat([half, rest])
             for part in (0, 1):
                 space = cls._row_space(X[side == 1 - part])
-                own = (half == part).nonzero()[:ROWS_JUDGED, 0]
-                rows, seen = values[own], mask[own]
+                judged = (half == part).nonzero()[:ROWS_JUDGED, 0]
+                rows, seen = values[judged], mask[judged]
                 i, j = (torch.arange(size) for size in seen.shape)
                 hidden = seen & ((i[:, None] + j) % 4 == 0)
                 surprise += space._surprise(rows, seen & ~hidden, hidden, noises)
-            return replace(whole, noise=noises[surprise.argmin()])
+            return replace(fold_in, noise=noises[surprise.argmin()])
 
     @classmethod
     def with_noise(
@@ -188,7 +188,7 @@ class FoldIn:
         There is one for each noise, all positive; constants are left out.
         """
         F = self.loadings
-        found = torch.zeros(len(noises), dtype=F.dtype)
+        sums = torch.zeros(len(noises), dtype=F.dtype)
         size = max(1, BLOCK // (F.numel() + 1))
         for rows, known, asked in zip(
             *(part.split(size) for part in (values, seen, hidden)), strict=True
@@ -196,16 +196,16 @@ class FoldIn:
             R = self._triangles(rows, known.double().sqrt(), 1.0)
             place = asked > 0
             for k, noise in enumerate(noises):
-                whole = _with_ridge(R, noise)
-                left, right = whole[..., :-1], whole[..., -1:]
+                triangle = _with_ridge(R, noise)
+                left, right = triangle[..., :-1], triangle[..., -1:]
                 u = torch.linalg.solve_triangular(left, right, upper=True)[..., 0]
                 loadings = F.mT.expand(len(rows), *F.mT.shape)
                 half = torch.linalg.solve_triangular(left.mT, loadings, upper=False)
                 variance = noise * (1 / asked + half.square().sum(1))
                 off = self.mean + u @ F.mT - rows
                 surprise = off.square() / variance + variance.log()
-                found[k] += surprise[place].sum()
-        return found
+                sums[k] += surprise[place].sum()
+        return sums
 
     @classmethod
     def _row_space(cls, X: Tensor) -> FoldIn:
@@ -263,8 +263,8 @@ def _ridge(R: Tensor, noise: float) -> Tensor:
     Normal equations would square the condition number. The solutions would then show
     that the rounding of products depends on the number of rows.
     """
-    whole = _with_ridge(R, noise)
-    left, right = whole[..., :-1], whole[..., -1:]
+    triangle = _with_ridge(R, noise)
+    left, right = triangle[..., :-1], triangle[..., -1:]
     return torch.linalg.solve_triangular(left, right, upper=True)[..., 0]
 
 
@@ -272,8 +272,8 @@ def _with_ridge(R: Tensor, noise: float) -> Tensor:
     """Triangles of ``[A b]`` with rows of ``noise ** 0.5`` times the identity."""
     rank = R.shape[-1] - 1
     ridge = noise**0.5 * torch.eye(rank, rank + 1, dtype=R.dtype)
-    whole = torch.cat([R, ridge.expand(len(R), -1, -1)], 1)
-    return torch.linalg.qr(whole, mode="r").R[:, :rank]
+    stacked = torch.cat([R, ridge.expand(len(R), -1, -1)], 1)
+    return torch.linalg.qr(stacked, mode="r").R[:, :rank]
 
 
 def _halves(values: Tensor, mask: Tensor) -> Tensor:

@@ -30,8 +30,8 @@ class ForwardPass:
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, zero where ``mask`` is False."""
         size = max(1, BLOCK // self.widest)
-        parts = zip(values.split(size), mask.split(size), strict=True)
-        return torch.cat([self._complete(rows, seen) for rows, seen in parts])
+        batches = zip(values.split(size), mask.split(size), strict=True)
+        return torch.cat([self._complete(rows, seen) for rows, seen in batches])
 
     def _complete(self, rows: Tensor, seen: Tensor) -> Tensor:
         return self.network(rows)

@@ -31,14 +31,14 @@ class RowIndex:
         n = len(self.keys)
         begins = np.append(True, self.keys[1:] != self.keys[:-1])
         first = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
-        found = np.empty(n, int)
-        found[self.order] = self.order[first]
-        again = np.flatnonzero(found != np.arange(n))
+        firsts = np.empty(n, int)
+        firsts[self.order] = self.order[first]
+        again = np.flatnonzero(firsts != np.arange(n))
         # Other rows may have the same hash.
-        a, b = self.cells[again], self.cells[found[again]]
+        a, b = self.cells[again], self.cells[firsts[again]]
         equal = ((a == b) | (np.isnan(a) & np.isnan(b))).all(1)
-        found[again[~equal]] = -1
-        return found
+        firsts[again[~equal]] = -1
+        return firsts
 
     def find(
         self,
@@ -50,8 +50,8 @@ class RowIndex:
         cells = _canonical(cells)
         place = np.searchsorted(self.keys, _hash(cells)).clip(max=len(self.keys) - 1)
         position = self.order[place]
-        known = self.cells[position]
-        equal = (known == cells) | (np.isnan(known) & np.isnan(cells))
+        candidates = self.cells[position]
+        equal = (candidates == cells) | (np.isnan(candidates) & np.isnan(cells))
         return np.where(equal.all(1), position, -1)
 
 

@@ -126,8 +126,8 @@ class RowStream:
         rounding = 1e-12 * diagonal.sum(1)
         count = model.prior_weights(ones[:, -1])
         diagonal += (model.precision[0, 0] * count + rounding)[:, None]
-        found = torch.cholesky_solve(b[:, free, None], torch.linalg.cholesky(system))
-        cols[which[:, None], torch.tensor(free)] = found[..., 0].to(cols)
+        solution = torch.cholesky_solve(b[:, free, None], torch.linalg.cholesky(system))
+        cols[which[:, None], torch.tensor(free)] = solution[..., 0].to(cols)
         return RowStream(rows, cols, gram, right, self.origin)
 
     def _sums(

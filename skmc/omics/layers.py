@@ -87,7 +87,7 @@ def complete(
             f"adata must be AnnData, got {type(adata).__name__}; fit_transform of the "
             "completer takes other matrices."
         )
-    frame, known = frame_of_layer(adata, layer), {}
+    frame, graphs = frame_of_layer(adata, layer), {}
     if row_graph is not None:
         takes: tuple[str, ...] = getattr(completer, "takes", tuple)()
         if "row_graph" not in takes:
@@ -96,7 +96,7 @@ def complete(
                 "FactorizationCompleter or another completer of graphs, or leave it "
                 "out."
             )
-        known["row_graph"] = _graph(adata, row_graph)
+        graphs["row_graph"] = _graph(adata, row_graph)
     if getattr(completer, "keep_observed", False):
         marks = np.atleast_1d(getattr(completer, "missing_values", np.nan)).tolist()
         if not (frame.isna() | frame.isin(marks)).to_numpy().any():
@@ -107,7 +107,7 @@ def complete(
                 "with keep_observed=False."
             )
     fitted = clone(completer)
-    completed = np.asarray(fitted.fit_transform(frame, **known))
+    completed = np.asarray(fitted.fit_transform(frame, **graphs))
     if completed.shape != adata.shape:
         raise ValueError(
             f"The completion has shape {completed.shape}, but adata {adata.shape}; set "

@@ -171,11 +171,11 @@ def effect(
     panel = Panel.read(X, treated, unit, time, outcome, covariates)
     rng = check_random_state(random_state)
     if weights is not None:
-        found = _by_weights(panel, weights)
+        estimate = _by_weights(panel, weights)
     else:
-        found = _by_completer(panel, completer, rng)
+        estimate = _by_completer(panel, completer, rng)
     cells, T = panel.cells, panel.treated
-    placebos = [*placebo_units(found.predict, cells, T, n_placebos, rng)]
+    placebos = [*placebo_units(estimate.predict, cells, T, n_placebos, rng)]
     gaps, events = zip(*placebos, strict=True) if placebos else ((), ())
     least = least_placebos(level)
     if 0 < len(gaps) < least:
@@ -184,22 +184,22 @@ def effect(
             f"{least}: it is infinite. Raise n_placebos, add never-treated units, or "
             "lower level."
         )
-    whole = found.untreated + panel.explained
+    untreated = estimate.untreated + panel.explained
     observed, like, n_times = panel.observed, panel.like, len(panel.times)
     result = PanelEffect(
         units=panel.units,
         times=panel.times,
         observed=like(observed),
         treated=T,
-        counterfactual=like(whole),
-        effects=like(np.where(T, observed - whole, np.nan)),
+        counterfactual=like(untreated),
+        effects=like(np.where(T, observed - untreated, np.nan)),
         placebo_gaps=np.reshape(gaps, (len(gaps), 2, n_times)),
         placebo_events=np.reshape(events, (len(events), 2 * n_times - 1)),
-        time_placebo=_earlier(found.predict, cells, T, weights is not None),
+        time_placebo=_earlier(estimate.predict, cells, T, weights is not None),
         level=level,
-        draws=found.draws,
+        draws=estimate.draws,
     )
-    if (weighted := found.weighted) is not None:
+    if (weighted := estimate.weighted) is not None:
         result.unit_weights, result.time_weights = weighted.mean_weights()
         result.jackknife = leave_one_out(weighted.cells, T, weighted.cohorts)
     return result
@@ -315,8 +315,8 @@ def placebo_units(
         placebo &= observed & (observed & ~placebo).any(0)
         if placebo.any():
             gaps = rest - predict(rest, placebo)
-            known = np.where(pattern & ~placebo, np.nan, gaps)
-            yield mean_gaps(gaps, placebo), event_gaps(known, pattern)
+            before = np.where(pattern & ~placebo, np.nan, gaps)
+            yield mean_gaps(gaps, placebo), event_gaps(before, pattern)
 
 
 def _earlier(
@@ -328,8 +328,8 @@ def _earlier(
     by = first[ever].min() // EARLIER
     until = first[:, None] - times
     pretended = np.logical_and(until > 0, until <= by)
-    known = ~treated & ~np.isnan(cells)
-    pretended &= ever[:, None] & known & (known & ~pretended).any(0)
+    untreated = ~treated & ~np.isnan(cells)
+    pretended &= ever[:, None] & untreated & (untreated & ~pretended).any(0)
     rest = np.where(treated | pretended, np.nan, cells)
     short = by_weights and pretended[:, :LEAST_BEFORE].any()
     if short or not pretended.any() or np.isnan(rest[ever]).all(1).any():

@@ -73,8 +73,8 @@ class Panel:
     @property
     def cells(self) -> np.ndarray:
         """Outcomes minus the effect of the covariates."""
-        found: np.ndarray = self.observed - self.explained
-        return found
+        cells: np.ndarray = self.observed - self.explained
+        return cells
 
     def check_weighted(self) -> None:
         """Require never-treated units, and two times before each treatment."""
@@ -119,8 +119,8 @@ def _wide(
         )
     names = list(X.columns)
     given = {"unit": unit, "time": time, "treated": treated}
-    known = {f"covariates[{k}]": name for k, name in enumerate(covariates)}
-    for parameter, name in (given | known).items():
+    of_covariates = {f"covariates[{k}]": name for k, name in enumerate(covariates)}
+    for parameter, name in (given | of_covariates).items():
         if not isinstance(name, Hashable) or name not in names:
             got = f", got {name!r}" if isinstance(name, Hashable) else ""
             raise ValueError(f"{parameter} must be a column of X, one of {names}{got}.")
@@ -183,33 +183,33 @@ def _explained(
     found = np.zeros(cells.shape)
     if len(covariates) == 0:
         return found
-    known = ~np.isnan(cells)
-    used = known & ~treated
+    observed = ~np.isnan(cells)
+    used = observed & ~treated
     columns: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for k, covariate in enumerate(covariates):
         name = f"covariates[{k}]"
         Z = to_cells(covariate, name=name).astype(float)
         _check_like(name, covariate, Z, X, cells)
-        lost = np.argwhere(known & np.isnan(Z))
+        lost = np.argwhere(observed & np.isnan(Z))
         if len(lost):
             i, t = lost[0]
             raise ValueError(
                 f"{name} is missing for unit {units[i]} at time {times[t]}, whose "
                 "outcome is observed; fill it, or leave it out."
             )
-        own = _without_effects(Z, used)
-        left = own
+        residuals = _without_effects(Z, used)
+        left = residuals
         if columns:
             A = np.array(columns).T
-            left = own - A @ np.linalg.lstsq(A, own)[0]
+            left = residuals - A @ np.linalg.lstsq(A, residuals)[0]
         if not abs(left).max() > 1e-8 * abs(Z[used] - Z[used].mean()).max():
             raise ValueError(
                 f"{name} is a sum of effects of units and times and of the covariates "
                 "before it, so its effect is unknown; leave it out."
             )
-        columns.append(own)
-        values.append(np.where(known, Z, 0))
+        columns.append(residuals)
+        values.append(np.where(observed, Z, 0))
     y = _without_effects(cells, used)
     coefficients = np.linalg.lstsq(np.array(columns).T, y)[0]
     return np.asarray(np.tensordot(coefficients, np.array(values), 1))
@@ -307,14 +307,14 @@ def _check_untreated(
             f"(and {len(lost) - 1} others), so its effect is unknown; set treated to "
             "False there."
         )
-    known = ~treated & ~np.isnan(cells)
-    alone = treated.any(1) & ~known.any(1)
+    untreated = ~treated & ~np.isnan(cells)
+    alone = treated.any(1) & ~untreated.any(1)
     if alone.any():
         raise ValueError(
             f"Unit {units[alone.argmax()]} has no observed cell without treatment, so "
             "nothing predicts its outcomes; leave it out."
         )
-    alone = treated.any(0) & ~known.any(0)
+    alone = treated.any(0) & ~untreated.any(0)
     if alone.any():
         raise ValueError(
             f"At time {times[alone.argmax()]}, no untreated unit is observed, so "

@@ -22,12 +22,12 @@ def mean_gaps(
 ) -> np.ndarray:  # (2, n_times)
     """Mean gaps of treated cells, and of all cells of units that are ever treated."""
     ever = treated.any(1, keepdims=True) & ~np.isnan(gaps)
-    found = []
+    means = []
     for cells in (treated & ~np.isnan(gaps), ever):
         count = cells.sum(0)
         sums = np.where(cells, gaps, 0).sum(0)
-        found.append(np.where(count > 0, sums / np.maximum(count, 1), np.nan))
-    return np.array(found)
+        means.append(np.where(count > 0, sums / np.maximum(count, 1), np.nan))
+    return np.array(means)
 
 
 def event_gaps(
@@ -127,8 +127,8 @@ class PanelEffect:
         count = self.treated.sum(0)
         gaps = self.placebo_gaps[:, 0]
         weights = np.where(np.isnan(gaps), 0, count)
-        found: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
-        return found
+        averages: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
+        return averages
 
     @property
     def p_value(self) -> float:
@@ -198,12 +198,12 @@ class PanelEffect:
         such a time, and their intervals from placebos, (2, n).
         """
         gaps = np.asarray(self.observed) - np.asarray(self.counterfactual)
-        found = event_gaps(gaps, self.treated)
-        seen = ~np.isnan(found)
+        means = event_gaps(gaps, self.treated)
+        seen = ~np.isnan(means)
         placebos = self.placebo_events.T[seen]
         half = np.array([half_width(p[~np.isnan(p)], self.level) for p in placebos])
         since = np.arange(1 - len(self.times), len(self.times))[seen]
-        return since, found[seen], np.array([found[seen] - half, found[seen] + half])
+        return since, means[seen], np.array([means[seen] - half, means[seen] + half])
 
     @property
     def coverage(self) -> float:
@@ -212,8 +212,8 @@ class PanelEffect:
         if not len(placebos):
             return math.nan
         inside = [
-            abs(own) <= half_width(np.delete(placebos, k), self.level)
-            for k, own in enumerate(placebos)
+            abs(placebo) <= half_width(np.delete(placebos, k), self.level)
+            for k, placebo in enumerate(placebos)
         ]
         return float(np.mean(inside))
 

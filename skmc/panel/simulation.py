@@ -128,8 +128,8 @@ def simulate(
     for name, estimator in estimators.items():
         rng = np.random.RandomState(seed)
         predict = predictor(estimator)
-        found = placebo_units(predict, panel.cells, panel.treated, n_draws, rng)
-        gaps[name] = np.array([mean[0] for mean, _ in found])
+        placebos = placebo_units(predict, panel.cells, panel.treated, n_draws, rng)
+        gaps[name] = np.array([mean[0] for mean, _ in placebos])
         if not len(gaps[name]):
             raise ValueError(
                 "There are too few never-treated units with observed cells to take the "
@@ -181,8 +181,8 @@ class PanelSimulation:
 
     def _mean(self, gaps: np.ndarray) -> np.ndarray:
         weights = np.where(np.isnan(gaps), 0, self.count)
-        found: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
-        return found
+        averages: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
+        return averages
 
     def half_width(self, level: float = 0.9) -> dict[str, float]:
         """Half the width of the intervals of `effect`, by estimator.

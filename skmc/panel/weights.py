@@ -68,8 +68,8 @@ class Cohort:
         path = self.unit_weights @ cells[self.controls]
         until = len(self.time_weights)
         levels = (cells[self.units, :until] - path[:until]) @ self.time_weights
-        found: np.ndarray = path + levels[:, None]
-        return found
+        outcomes: np.ndarray = path + levels[:, None]
+        return outcomes
 
     def sums(
         self,
@@ -77,8 +77,8 @@ class Cohort:
     ) -> np.ndarray:  # (n_units,)
         """Effects of each unit, summed over its treated times."""
         gaps = cells[self.units] - self.predict(cells)
-        found: np.ndarray = gaps[:, self.times].sum(1)
-        return found
+        sums: np.ndarray = gaps[:, self.times].sum(1)
+        return sums
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class WeightedPrediction:
     ) -> WeightedPrediction:
         """Choose the weights and predict."""
         controls = np.flatnonzero(~treated.any(1) & ~np.isnan(cells).all(1))
-        filled, whole = without_gaps(cells, treated), np.full(cells.shape, np.nan)
+        filled, predicted = without_gaps(cells, treated), np.full(cells.shape, np.nan)
         cohorts = choose(filled, treated, controls, kind)
         for cohort in cohorts:
-            whole[cohort.units] = cohort.predict(filled)
-        return cls(whole, filled, cohorts)
+            predicted[cohort.units] = cohort.predict(filled)
+        return cls(predicted, filled, cohorts)
 
     def mean_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights of units and times, means over the treated units."""
@@ -139,18 +139,18 @@ def choose(
     others = cells[controls]
     drift = LocalLevel(others) if kind == "averaged" else None
     patterns, member = np.unique(treated, axis=0, return_inverse=True)
-    found = []
+    cohorts = []
     for k, times in enumerate(patterns):
         if not times.any():
             continue
         units = np.flatnonzero(member == k)
-        own = cells[units, : times.argmax()].mean(0)
-        pair = synthetic_weights(others, own, times, len(units))
+        treated_path = cells[units, : times.argmax()].mean(0)
+        pair = synthetic_weights(others, treated_path, times, len(units))
         if drift is not None:
-            second = drift.weights(own)
+            second = drift.weights(treated_path)
             pair = (pair[0] + second[0]) / 2, (pair[1] + second[1]) / 2
-        found.append(Cohort(units, times, controls, *pair))
-    return found
+        cohorts.append(Cohort(units, times, controls, *pair))
+    return cohorts
 
 
 def without_gaps(
@@ -165,8 +165,8 @@ def without_gaps(
         return cells
     rest = np.where(treated, np.nan, cells)
     completer = SoftImputeCompleter(fixed_effects="both", random_state=0)
-    whole = completer.fit(Entries.of_matrix(rest, one_unit=True)).reconstruction_
-    return np.where(np.isnan(rest), whole, rest)
+    completed = completer.fit(Entries.of_matrix(rest, one_unit=True)).reconstruction_
+    return np.where(np.isnan(rest), completed, rest)
 
 
 def leave_one_out(
@@ -319,8 +319,8 @@ class LocalLevel:
     def steps(self) -> np.ndarray:
         """Steps minus those of the common path, scaled to equal covariances."""
         path = self.size @ self.controls / self.size.sum()
-        found: np.ndarray = np.diff(self.controls - path, axis=1)
-        return found * np.sqrt(self.size)[:, None]
+        differences: np.ndarray = np.diff(self.controls - path, axis=1)
+        return differences * np.sqrt(self.size)[:, None]
 
     @cached_property
     def shrinkage(self) -> float:
@@ -376,5 +376,5 @@ class LocalLevel:
 def _steps(n: int, noise: float) -> np.ndarray:
     """Covariance of the steps of a random walk with noise, relative to its variance."""
     beside: Any = np.eye(n, k=1) + np.eye(n, k=-1)
-    found: np.ndarray = (1 + 2 * noise) * np.eye(n) - noise * beside
-    return found
+    covariance: np.ndarray = (1 + 2 * noise) * np.eye(n) - noise * beside
+    return covariance

@@ -84,7 +84,7 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     present = [np.ones(size, bool) for size in mask.shape]
     factors = [rng.randn(size, rank) for size in mask.shape]
     changes = [rng.randn(size, rank) for size in mask.shape]
-    # Rows and columns with at most as many cells as the rank say nothing of the others.
+    # A row or column with at most as many cells as the rank does not restrict others.
     removed = []
     while True:
         seen = mask & present[0][:, None] & present[1]
@@ -97,13 +97,13 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     if seen.any():
         _change_core(seen, factors, changes)
     for axis, added, others in reversed(removed):
-        own = mask if axis == 0 else mask.T
+        lines = mask if axis == 0 else mask.T
         for i in added:
-            at = (own[i] & others).nonzero()[0]
-            F, known = factors[1 - axis][at], changes[1 - axis][at]
+            at = (lines[i] & others).nonzero()[0]
+            F, others_changes = factors[1 - axis][at], changes[1 - axis][at]
             # A random solution of F x = -known f.
             x = changes[axis][i]
-            right = known @ factors[axis][i] + F @ x
+            right = others_changes @ factors[axis][i] + F @ x
             changes[axis][i] = x - np.linalg.lstsq(F, right)[0]
     change = changes[0] @ factors[1].T + factors[0] @ changes[1].T
     return mask | (np.abs(change) < STILL)

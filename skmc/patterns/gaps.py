@@ -61,10 +61,10 @@ def runs(
     slot, inside = np.divmod(place, length + 1)
     within = observed & (inside < length)
     lot = rng.random_sample((slot.max() + 1, n_cols))[slot, np.arange(n_cols)]
-    whole = np.sort(lot[within])  # cells of a gap have the same lot
+    lots = np.sort(lot[within])  # cells of a gap have the same lot
     n_hidden = round(fraction * observed.sum())
-    bound = whole[min(n_hidden, len(whole) - 1)] if n_hidden else 0.0
-    return within & (lot < bound if n_hidden < len(whole) else True)
+    bound = lots[min(n_hidden, len(lots) - 1)] if n_hidden else 0.0
+    return within & (lot < bound if n_hidden < len(lots) else True)
 
 
 def row_tail(
@@ -117,14 +117,14 @@ def gap_lengths(
 ) -> np.ndarray:  # (n_times, n_series)
     """Length of the gap that each missing cell is in."""
     _, start, stop = _gaps(missing)
-    sizes, found = stop - start, np.zeros(missing.shape[::-1], int)
+    sizes, by_column = stop - start, np.zeros(missing.shape[::-1], int)
     lengths = np.repeat(sizes, sizes)
     if so_far:
         lengths = np.arange(1, len(lengths) + 1) - np.repeat(
             np.cumsum(sizes) - sizes, sizes
         )
-    found[missing.T] = lengths
-    return found.T
+    by_column[missing.T] = lengths
+    return by_column.T
 
 
 def moved_gaps(
@@ -156,10 +156,10 @@ def moved_gaps(
             column, stays = (series + rng.randint(n_series)) % n_series, edge
         first = np.where(stays, start, (start + shift) % n_times)
         last = first + stop - start
-        whole = last <= n_times
+        complete = last <= n_times
         lacking = np.roll(together, shift) - (~observed | hidden).sum(1)
         for some, a, b in _events(
-            column[whole], first[whole], last[whole], lacking, rng
+            column[complete], first[complete], last[complete], lacking, rng
         ):
             if left <= 0:
                 return hidden

@@ -175,8 +175,8 @@ def _spare(labels: np.ndarray, observed: np.ndarray) -> None:
     """Leave a cell of each row out of the parts, if they were all in the same."""
     highest = np.where(observed, labels, -1).max(1)
     lowest = np.where(observed, labels, labels.max() + 1).min(1)
-    whole = np.flatnonzero((lowest == highest) & (lowest >= 0))
-    labels[whole, observed[whole].argmax(1)] = -1
+    in_one_part = np.flatnonzero((lowest == highest) & (lowest >= 0))
+    labels[in_one_part, observed[in_one_part].argmax(1)] = -1
 
 
 def _adjacent(missing: np.ndarray) -> tuple[bool, bool]:

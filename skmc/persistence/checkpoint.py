@@ -166,8 +166,8 @@ class _Folder:
                 self.loaded = archive.read(file, KIND)
         if self.number in self.loaded:
             return self._verified(*self.loaded.pop(self.number))
-        parts = {k: v for k, v in attributes(data).items() if isinstance(v, Tensor)}
-        self.supplied = {"data": data, "solver": solver, **parts, **FUNCTIONS}
+        tensors = {k: v for k, v in attributes(data).items() if isinstance(v, Tensor)}
+        self.supplied = {"data": data, "solver": solver, **tensors, **FUNCTIONS}
         if self.running.exists():
             number, fit_id, work = archive.read(
                 self.running, KIND, supplied=self.supplied

@@ -1,4 +1,4 @@
-"""Classes that a file may name. Files import nothing but scikit-learn's modules."""
+"""Classes that a file may name. Files import only scikit-learn's modules."""
 
 from __future__ import annotations
 
@@ -66,18 +66,23 @@ def find_class(name: str) -> type | None:
     module, _, last = name.rpartition(".")
     top = module.partition(".")[0]
     if top == "skmc":  # attributes of other modules may cause an import
-        found = [vars(sys.modules.get(module, object)).get(last)]
+        candidates = [vars(sys.modules.get(module, object)).get(last)]
     elif top == "sklearn":  # installed with skmc, and safe to import
         try:
-            found = [vars(importlib.import_module(module)).get(last)]
+            candidates = [vars(importlib.import_module(module)).get(last)]
         except ImportError:
-            found = []
+            candidates = []
     elif top == "torch" and not module.startswith("torch.nn."):
-        found = []
+        candidates = []
     else:
-        found = [*REGISTERED, *(cls for base in BASES for cls in _subclasses(base))]
+        candidates = [
+            *REGISTERED,
+            *(cls for base in BASES for cls in _subclasses(base)),
+        ]
     named = [
-        cls for cls in found if isinstance(cls, type) and qualified_name(cls) == name
+        cls
+        for cls in candidates
+        if isinstance(cls, type) and qualified_name(cls) == name
     ]
     if not named or "<locals>" in name or hasattr(named[-1], "__del__"):
         return None
@@ -86,10 +91,10 @@ def find_class(name: str) -> type | None:
 
 def _subclasses(base: type) -> list[type]:
     """A class and all derived classes, the oldest first."""
-    found = [base]
-    for cls in found:  # the list grows
-        found += type.__subclasses__(cls)
-    return found
+    derived = [base]
+    for cls in derived:  # the list grows
+        derived += type.__subclasses__(cls)
+    return derived
 
 
 def why_not_storable(class_: type) -> str:

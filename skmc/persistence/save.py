@@ -75,7 +75,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a completer that `save` wrote.
 
     Loading calls no function and no constructor that the file names, except those of
-    scikit-learn's compiled classes, such as trees, and imports nothing else than
+    scikit-learn's compiled classes, such as trees, and imports only
     scikit-learn. The file may name classes of skmc and of scikit-learn and, if your
     program has imported them before, subclasses of skmc's base classes and of
     `torch.nn.Module`. The checksum detects damage and careless edits. It is not a

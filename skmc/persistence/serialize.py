@@ -105,9 +105,9 @@ class Packer:
         key = memory.data_ptr(), memory.nbytes(), value.device
         if key not in self.storages or not memory.nbytes():
             self.alive.append(memory)
-            whole = torch.empty(0, dtype=torch.uint8, device=value.device)
-            whole.set_(memory)  # type: ignore[call-overload]
-            self.storages[key] = self._store(whole.cpu().numpy())
+            storage = torch.empty(0, dtype=torch.uint8, device=value.device)
+            storage.set_(memory)  # type: ignore[call-overload]
+            self.storages[key] = self._store(storage.cpu().numpy())
         return {
             "memory": self.storages[key],
             "dtype": str(value.dtype),
@@ -130,8 +130,8 @@ class Packer:
         make, args, *state = cast(tuple, value.__reduce_ex__(2))
         if make is not type(value):
             raise TypeError(f"{self._name(value)} cannot be stored.")
-        parts = [list(args), state[0] if state else None]
-        return {"class": self._name(value), "items": self._each(parts)}
+        arguments = [list(args), state[0] if state else None]
+        return {"class": self._name(value), "items": self._each(arguments)}
 
     def _pack_object(self, value: object) -> dict:
         name = self._name(value)
@@ -296,21 +296,25 @@ class Unpacker:
         value = self._remember(node, object.__new__(cls))
         if isinstance(value, nn.Module):
             nn.Module.__init__(value)
-        parts = node["attributes"]
-        if (names := field_names(cls)) is not None and set(parts) != set(names):
+        attributes_of_node = node["attributes"]
+        if (names := field_names(cls)) is not None and set(attributes_of_node) != set(
+            names
+        ):
             raise StorageError(f"{cls.__name__} has other fields than in the file")
-        vars(value).update({name: self.unpack(part) for name, part in parts.items()})
+        vars(value).update(
+            {name: self.unpack(part) for name, part in attributes_of_node.items()}
+        )
         return value
 
     def _class(self, node: dict) -> type:
         name = node["class"]
         if name not in self.classes:
-            found = find_class(name)
-            if found is None:
+            class_ = find_class(name)
+            if class_ is None:
                 module = name.rpartition(".")[0]
                 raise StorageError(
                     f"it names the class {name}, which this program has not imported "
                     f"or which cannot be stored. If it is yours, import {module} first"
                 )
-            self.classes[name] = found
+            self.classes[name] = class_
         return self.classes[name]

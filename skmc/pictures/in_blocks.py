@@ -58,7 +58,7 @@ def complete(
     Pictures larger than a block are completed in blocks. Each has a margin of
     32 pixels around it, so that a fit's memory does not grow with the picture.
     The margin grows if a block has less than a tenth of the picture's share of
-    observed pixels. Blocks without a missing pixel cost nothing.
+    observed pixels. Blocks without a missing pixel are skipped.
 
     Parameters
     ----------
@@ -117,27 +117,27 @@ def complete(
             )
         return values.copy()
     cells, missing, way = _prepared(matrix, values, completer)
-    found, parts = cells.copy(), list(blocks(missing, block))
-    for done, (inner, outer) in enumerate(parts):
+    filled, pairs = cells.copy(), list(blocks(missing, block))
+    for done, (inner, outer) in enumerate(pairs):
         answer = way(cells[outer])
         inside = tuple(
             slice(part.start - all_.start, part.stop - all_.start)
             for part, all_ in zip(inner, outer, strict=True)
         )
-        found[inner] = answer[inside]
+        filled[inner] = answer[inside]
         if on_fit:
-            on_fit(done + 1, len(parts))
+            on_fit(done + 1, len(pairs))
     # A completer may leave a column without an observed pixel empty.
-    found = np.where(np.isnan(found), np.nanmean(cells), found)
+    filled = np.where(np.isnan(filled), np.nanmean(cells), filled)
     if values.dtype.kind in "iu":
         limits = np.iinfo(values.dtype)
-        found = np.rint(found).clip(limits.min, limits.max)
+        filled = np.rint(filled).clip(limits.min, limits.max)
     elif values.dtype == bool:
-        found = found > 0.5
+        filled = filled > 0.5
     else:
-        found = found.clip(np.nanmin(cells), np.nanmax(cells))
+        filled = filled.clip(np.nanmin(cells), np.nanmax(cells))
     completed = values.reshape(missing.shape).copy()
-    completed[missing] = found[missing]
+    completed[missing] = filled[missing]
     return completed.reshape(values.shape)
 
 

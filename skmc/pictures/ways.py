@@ -71,16 +71,16 @@ def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
     """Complete a channel; fill empty rows and columns from neighboring ones."""
     if completer.get_params(deep=False).get("scaling") == "auto":
         completer = clone(completer).set_params(scaling="global")
-    known = ~np.isnan(channel)
-    lines = np.ix_(known.any(1), known.any(0))
+    seen = ~np.isnan(channel)
+    lines = np.ix_(seen.any(1), seen.any(0))
     tags = getattr(completer, "completer_tags", None)
     if channel[lines].shape == channel.shape or (tags and tags.pictures):
         return clone(completer).fit_transform(_one_unit(channel))
-    found = np.full(channel.shape, np.nan, channel.dtype)
-    found[lines] = clone(completer).fit_transform(_one_unit(channel[lines]))
-    missing = np.isnan(found)
-    parts = (np.where(missing, 0, found), ~missing)
-    return diffuse(*map(torch.from_numpy, parts)).numpy()
+    filled = np.full(channel.shape, np.nan, channel.dtype)
+    filled[lines] = clone(completer).fit_transform(_one_unit(channel[lines]))
+    missing = np.isnan(filled)
+    zero_filled = (np.where(missing, 0, filled), ~missing)
+    return diffuse(*map(torch.from_numpy, zero_filled)).numpy()
 
 
 def _one_unit(matrix: np.ndarray) -> Entries:

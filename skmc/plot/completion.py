@@ -195,17 +195,17 @@ class CompletionDisplay:
             raise ValueError(
                 f"scaling must be 'auto', 'columns' or None, got {scaling!r}."
             )
-        known = ["observed", "completed"]
+        available = ["observed", "completed"]
         if self.truth is not None:
-            known += ["truth", "error"]
-        panels = listed(known if panels is None else panels)
-        unknown = [name for name in panels if name not in known]
+            available += ["truth", "error"]
+        panels = listed(available if panels is None else panels)
+        unknown = [name for name in panels if name not in available]
         if unknown or not panels:
-            raise ValueError(f"panels must be of {known}, got {unknown}.")
+            raise ValueError(f"panels must be of {available}, got {unknown}.")
         shown, unit = self._shown(scaling)
         limits = {"vmin": -3.0, "vmax": 3.0}
         if unit is None:
-            seen = [shown[name] for name in known if name in ("observed", "truth")]
+            seen = [shown[name] for name in available if name in ("observed", "truth")]
             limits["vmin"] = min(np.nanmin(matrix) for matrix in seen)
             limits["vmax"] = max(np.nanmax(matrix) for matrix in seen)
         limits |= {k: v for k, v in (("vmin", vmin), ("vmax", vmax)) if v is not None}

@@ -114,13 +114,13 @@ class ExplanationDisplay:
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}.")
         explanation = self.explanation
-        found = explanation.summarized(n)
-        amounts = np.array([c.amount for c in found])
+        contributions = explanation.summarized(n)
+        amounts = np.array([c.amount for c in contributions])
         starts = explanation.base + np.concatenate([[0.0], np.cumsum(amounts)])
-        height = ROW_HEIGHT * (len(found) + 2)
+        height = ROW_HEIGHT * (len(contributions) + 2)
         self.figure_, (self.ax_,) = axes_for(ax, 1, 5.0, height / 5.0, below=0.5)
         self.bars_ = self.ax_.barh(
-            range(len(found)),
+            range(len(contributions)),
             amounts,
             left=starts[:-1],
             color=[COLORS[bool(amount > 0)] for amount in amounts],
@@ -132,14 +132,14 @@ class ExplanationDisplay:
         self.ax_.axvline(explanation.base, color="0.5", lw=0.8, ls=":")
         names = [
             explanation.name_of(c) + ("" if np.isnan(c.cell) else f" ({c.cell:.3g})")
-            for c in found
+            for c in contributions
         ]
         self.ax_.set_yticks(
-            range(len(found) + 1),
+            range(len(contributions) + 1),
             [*names, f"value {explanation.value:.4g}"],
             parse_math=False,
         )
-        self.ax_.set_ylim(len(found) + 0.6, -0.6)
+        self.ax_.set_ylim(len(contributions) + 0.6, -0.6)
         margin = 0.2 * (np.ptp(starts) or abs(explanation.base) or 1.0)  # of labels
         self.ax_.set_xlim(starts.min() - margin, starts.max() + margin)
         self.ax_.set_xlabel(f"from the base {explanation.base:.4g} to the value")

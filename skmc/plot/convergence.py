@@ -190,12 +190,12 @@ class ConvergenceDisplay:
 
 def _units_of(mixed: Any, names: Sequence[Any]) -> tuple[list[Any], Any, Any]:
     """Names, means and deviations of the columns of the matrix of a table."""
-    found: list[tuple[Any, float, float]] = []
+    units: list[tuple[Any, float, float]] = []
     for k, column in mixed._table.used:
         if isinstance(column, Categorical):
             pairs = zip(column.levels, column.shares, strict=True)
-            found += [(f"{names[k]} = {v}", p, column.deviation) for v, p in pairs]
+            units += [(f"{names[k]} = {v}", p, column.deviation) for v, p in pairs]
         else:
-            found.append((names[k], column.mean, column.deviation))
-    labels, shift, scale = zip(*found, strict=True)
+            units.append((names[k], column.mean, column.deviation))
+    labels, shift, scale = zip(*units, strict=True)
     return list(labels), np.array(shift), np.array(scale)

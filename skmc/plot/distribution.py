@@ -163,14 +163,14 @@ class DistributionDisplay:
         imputed: dict[str, dict[str, list[Values]]] = {}
         shares: dict[str, float] = {}
         for k in places:
-            whole, *drawn = _values([old[k], *(raws[k] for raws in new)])
-            observed[names[k]], own = whole[~missing[:, k]], {}
+            original, *drawn = _values([old[k], *(raws[k] for raws in new)])
+            observed[names[k]], of_groups = original[~missing[:, k]], {}
             for label, rows in _groups(missing, k, names, by_pattern).items():
                 pairs = zip(drawn, filled, strict=True)
-                own[label] = [values[rows & seen[k]] for values, seen in pairs]
+                of_groups[label] = [values[rows & seen[k]] for values, seen in pairs]
                 if by_pattern:
-                    own[label] = [np.concatenate(own[label])]
-            imputed[names[k]] = own
+                    of_groups[label] = [np.concatenate(of_groups[label])]
+            imputed[names[k]] = of_groups
             shares[names[k]] = count[k] / (count[k] + len(observed[names[k]]))
         return cls(observed, imputed, shares).plot(**params)
 
@@ -233,22 +233,22 @@ def _groups(
     rows = missing[:, k]
     if not by_pattern:
         return {"imputed": rows}
-    own = np.delete(missing[rows], k, 1)
+    others_missing = np.delete(missing[rows], k, 1)
     patterns, which, sizes = np.unique(
-        own, axis=0, return_inverse=True, return_counts=True
+        others_missing, axis=0, return_inverse=True, return_counts=True
     )
     others = np.delete(np.array(names, object), k)
     common = np.argsort(-sizes, kind="stable")[:MAX_PATTERNS].tolist()
-    found = {}
+    groups = {}
     for pattern in common:
         also = others[patterns[pattern]].tolist()
         what = ", ".join(also[:2]) + ("" if len(also) < 3 else f" + {len(also) - 2}")
         label = f"imputed, with {what}" if also else "imputed, alone"
-        found[label] = np.zeros(len(rows), bool)
-        found[label][rows] = which == pattern
+        groups[label] = np.zeros(len(rows), bool)
+        groups[label][rows] = which == pattern
     if len(patterns) > MAX_PATTERNS:
-        found["imputed, other patterns"] = rows & ~np.any([*found.values()], axis=0)
-    return found
+        groups["imputed, other patterns"] = rows & ~np.any([*groups.values()], axis=0)
+    return groups
 
 
 def _values(raws: list[RawColumn]) -> list[Values]:
@@ -258,12 +258,12 @@ def _values(raws: list[RawColumn]) -> list[Values]:
     times = [raw.times for raw in raws]
     if all(column is not None and column.dtype.kind == "M" for column in times):
         return times  # type: ignore[return-value]
-    found = []
+    columns = []
     for raw in raws:
         column = np.empty(len(raw.values), object)
         column[:] = raw.values
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _is_discrete(values: list[Values]) -> bool:

@@ -138,11 +138,13 @@ class HistoryDisplay:
             number of keys.
         """
         steps = self.history["n_iter"]
-        known = [k for k, v in self.history.items() if k != "n_iter" and v.ndim == 1]
-        keys = listed(known if keys is None else keys)
-        unknown = [key for key in keys if key not in known]
+        available = [
+            k for k, v in self.history.items() if k != "n_iter" and v.ndim == 1
+        ]
+        keys = listed(available if keys is None else keys)
+        unknown = [key for key in keys if key not in available]
         if unknown or not keys:
-            raise ValueError(f"keys must be of {known}, got {unknown}.")
+            raise ValueError(f"keys must be of {available}, got {unknown}.")
         self.figure_, self.axes_ = axes_for(ax, len(keys), 3.8, 0.8)
         self.lines_: dict[str, Any] = {}
         for axis, key in zip(self.axes_, keys, strict=True):

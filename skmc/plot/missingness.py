@@ -119,9 +119,9 @@ class MissingnessDisplay:
         )
         first, *others = self.axes_
         self.images_: dict[str, Any] = {}
-        parts = np.array_split(missing, min(len(missing), MOST_ROWS))
+        bands = np.array_split(missing, min(len(missing), MOST_ROWS))
         self.images_["missing"] = first.imshow(
-            np.stack([part.mean(0) for part in parts]),
+            np.stack([part.mean(0) for part in bands]),
             cmap="Greys",
             vmin=0,
             vmax=1,

@@ -106,7 +106,7 @@ def with_missing_color(cmap: Any) -> Any:
     """Give a color map a distinct color for missing cells."""
     plt = pyplot()
     cmap = plt.get_cmap(cmap)
-    own = cmap(np.linspace(0, 1, 64))[:, None, :3]
+    of_map = cmap(np.linspace(0, 1, 64))[:, None, :3]
     others = np.array([plt.matplotlib.colors.to_rgb(name) for name in MISSING_COLORS])
-    distance = np.linalg.norm(others - own, axis=-1).min(0)
+    distance = np.linalg.norm(others - of_map, axis=-1).min(0)
     return cmap.with_extremes(bad=MISSING_COLORS[distance.argmax()])

@@ -22,8 +22,8 @@ def is_shape(values: Any) -> bool:
 
 def check_plain(name: str, values: Any) -> Any:
     """Return the values, or raise an error if an array would drop a part of them."""
-    parts = values if isinstance(values, list | tuple) else [values]
-    if any(sparse.issparse(part) for part in parts):
+    arrays = values if isinstance(values, list | tuple) else [values]
+    if any(sparse.issparse(part) for part in arrays):
         raise TypeError(
             f"{name} is sparse; pass the dense array, .toarray(), or CellMeasurements "
             "for single cells."

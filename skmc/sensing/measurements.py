@@ -175,8 +175,10 @@ class Measurements(ABC):
 
     def _with(self, tensors: dict[str, Tensor]) -> Measurements:
         new = object.__new__(type(self))
-        own = {name: getattr(self, name) for name in (*self._each, *self._shared)}
-        vars(new).update(matrix_shape=self.matrix_shape, **own | tensors)
+        tensors_here = {
+            name: getattr(self, name) for name in (*self._each, *self._shared)
+        }
+        vars(new).update(matrix_shape=self.matrix_shape, **tensors_here | tensors)
         return new
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Measurements:

@@ -139,16 +139,16 @@ n_cols), or `Measurements`
         A, y = _array("A", A), _array("y", y)
         if isinstance(A, list | tuple):
             A = np.asarray(A)
-        own = None
+        of_matrices = None
         if getattr(A, "ndim", 2) == 3:
-            own = self._matrix_shape(A.shape[1:], fits)
-            A = np.asarray(A).reshape(len(A), own[0] * own[1])
+            of_matrices = self._matrix_shape(A.shape[1:], fits)
+            A = np.asarray(A).reshape(len(A), of_matrices[0] * of_matrices[1])
         # DenseMeasurements rejects NaN and infinity, and names their position.
         how = {"dtype": FLOATS, "ensure_all_finite": False}
         if fits:
             flat, y = validate_data(self, A, y, y_numeric=True, **how)
             y = np.array(y, flat.dtype)
-        elif own:  # of matching shape, and without names as in `fit`
+        elif of_matrices:  # of matching shape, and without names as in `fit`
             flat = check_array(A, **how)
         else:
             if (
@@ -161,7 +161,7 @@ n_cols), or `Measurements`
                     "measurements; A[None] is one measurement."
                 )
             flat = validate_data(self, A, reset=False, **how)
-        shape = own or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
+        shape = of_matrices or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
         return DenseMeasurements(flat.reshape(-1, *shape)), y
 
     def _matrix_shape(

@@ -32,10 +32,10 @@ class _WhenRead:
     def __get__(self, state: DescentState | None, owner: type) -> Tensor | None:
         if state is None:
             return None  # the default of the field
-        found = vars(state)["objective"]
-        if found is None:
-            found = vars(state)["objective"] = state.terms.value(state.X)
-        return found
+        objective = vars(state)["objective"]
+        if objective is None:
+            objective = vars(state)["objective"] = state.terms.value(state.X)
+        return objective
 
     def __set__(self, state: DescentState, objective: Tensor | None) -> None:
         vars(state)["objective"] = objective
@@ -164,8 +164,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
         kind = RelativeAdam if self.flow else Adam
         optimizers = [kind.of(model.parameters(), self.lr)]
         for term in terms:
-            if own := list(term.parameters()):
-                optimizers.append(Adam.of(own, self.haste * self.lr * term.every))
+            if learned := list(term.parameters()):
+                optimizers.append(Adam.of(learned, self.haste * self.lr * term.every))
         return self._evaluate(data, model, terms, optimizers, 0)
 
     def _evaluate(

@@ -54,8 +54,8 @@ class Narrowing:
             return value.select(self.members)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             names = [field.name for field in dataclasses.fields(value)]
-            parts = {name: self(getattr(value, name)) for name in names}
-            return dataclasses.replace(value, **parts)
+            narrowed = {name: self(getattr(value, name)) for name in names}
+            return dataclasses.replace(value, **narrowed)
         return value
 
     def module(self, module: nn.Module) -> nn.Module:

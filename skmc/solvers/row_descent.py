@@ -149,22 +149,24 @@ class RowDescent(Solver[Observed, RowState]):
         inputs, seen = data.values, data.mask
         if self.inputs is not None:
             inputs = data.fill(self.inputs)
-        parts: Sequence[Tensor | None] = [None]
+        positions: Sequence[Tensor | None] = [None]
         if n_rows > size:
             orders = [torch.randperm(n_rows, generator=g) for g in self.rng.generators]
             order = torch.stack(orders).view(*data.batch_shape, n_rows, 1)
             order = order.to(inputs.device)
             inputs, seen = _rows(inputs, order), _rows(seen, order)
-            parts = order.split(size, -2)
+            positions = order.split(size, -2)
         elif self.free:
             inputs = inputs.clone()
-        whole = [seen, inputs]
+        tensors = [seen, inputs]
         if self.free:
-            whole += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
+            tensors += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
         # In a batch the views have gaps, which Adam's call for all cells would miss.
-        pieces = ([t.contiguous() for t in tensor.split(size, -2)] for tensor in whole)
+        pieces = (
+            [t.contiguous() for t in tensor.split(size, -2)] for tensor in tensors
+        )
         batches, optimizer = [], None
-        for rows, seen, inputs, *moments in zip(parts, *pieces, strict=True):
+        for rows, seen, inputs, *moments in zip(positions, *pieces, strict=True):
             if self.free:
                 inputs = nn.Parameter(inputs)
                 count = torch.zeros((), dtype=torch.float32, device=inputs.device)
@@ -232,23 +234,25 @@ class CodeDescent(RowDescent):
     """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
     def result(self, state: RowState) -> CodeResult:
-        found = super().result(state)
-        codes = _assembled(state, lambda rows: rows @ found.network.encoder)
-        return CodeResult(X=found.X, network=found.network, codes=codes)
+        network_result = super().result(state)
+        codes = _assembled(state, lambda rows: rows @ network_result.network.encoder)
+        return CodeResult(
+            X=network_result.X, network=network_result.network, codes=codes
+        )
 
 
 def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
     """Apply a function to the inputs of all mini-batches, and order the rows."""
-    whole: Any = None
+    ordered: Any = None
     n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
     for batch in state.batches:
         part = function(batch.inputs)
         if batch.rows is None:
             return part
-        if whole is None:
-            whole = part.new_empty(*part.shape[:-2], n_rows, part.shape[-1])
-        whole.scatter_(-2, batch.rows.expand_as(part), part)
-    return whole
+        if ordered is None:
+            ordered = part.new_empty(*part.shape[:-2], n_rows, part.shape[-1])
+        ordered.scatter_(-2, batch.rows.expand_as(part), part)
+    return ordered
 
 
 def _rows(whole: Tensor, rows: Tensor | None) -> Tensor:

@@ -63,8 +63,8 @@ class Systems:
         """
         if dtype not in self._columns:
             F, offset = self.model.F, self.model.offset[:, None]
-            found = torch.cat([F, offset], 1) if offset.any() else F
-            self._columns[dtype] = padded(found).to(dtype)
+            factors = torch.cat([F, offset], 1) if offset.any() else F
+            self._columns[dtype] = padded(factors).to(dtype)
         return self._columns[dtype]
 
     @cached_property
@@ -139,15 +139,15 @@ def improved(
     largest = right.abs().amax(1, keepdim=True).clamp_min(tiny)
     unit = largest.log2().floor().exp2()
     right = (right / unit).to(columns).mT
-    own = size.to(columns)
+    scale = size.to(columns)
 
     def system(Z: Tensor) -> Tensor:
-        image = Z.mT / own
-        left = pad(Z.mT * own, (0, columns.shape[1] - len(Z)))
+        image = Z.mT / scale
+        left = pad(Z.mT * scale, (0, columns.shape[1] - len(Z)))
         for panel, cols in panels_of(data, columns):
             at = panel.weighted(panel.at(LowRank(left, columns[cols])))
             image = torch.addmm(image, panel.matrix(at), columns[cols, : len(Z)])
-        return (image * own).mT
+        return (image * scale).mT
 
     accuracy = None if left is None else left**2 * right.square().sum(0)
     n_steps = systems.steps or 0
@@ -165,11 +165,11 @@ def solved(
 ) -> Tensor:  # (n_rows, rank)
     """Solve a row model for all rows, given their linear priors."""
     priors = zip(data.sides[0], model.sides, strict=False)
-    known = [side.mean(B) for side, B in priors]
-    own = [sum(known[1:], known[0])] if known else []
+    means = [side.mean(B) for side, B in priors]
+    for_rows = [sum(means[1:], means[0])] if means else []
     if noise is not None:
-        own = [*(own or [torch.zeros_like(noise)]), noise]
-    return torch.cat(list(data.map(solved_rows, own, model)))
+        for_rows = [*(for_rows or [torch.zeros_like(noise)]), noise]
+    return torch.cat(list(data.map(solved_rows, for_rows, model)))
 
 
 def solved_rows(
@@ -178,11 +178,11 @@ def solved_rows(
     model: RowModel,
 ) -> Tensor:  # (m, rank)
     """Solve a row model for some rows."""
-    known, noise = own[0] if own else 0.0, own[1] if len(own) > 1 else None
-    if noise is None and (found := _refined(data, model, known)) is not None:
-        return found
+    mean, noise = own[0] if own else 0.0, own[1] if len(own) > 1 else None
+    if noise is None and (refined := _refined(data, model, mean)) is not None:
+        return refined
     return model.solve(
-        data.starts, data.cols, data.values, noise, known, weights=data.weights
+        data.starts, data.cols, data.values, noise, mean, weights=data.weights
     )
 
 

@@ -40,14 +40,14 @@ class DateFormat:
     def of(cls, texts: Sequence[str]) -> list[DateFormat]:
         """Find the formats that reproduce all texts."""
         unique = sorted(set(texts))
-        found: dict[tuple, DateFormat] = {}
+        distinct: dict[tuple, DateFormat] = {}
         if not any(map(str.isdigit, unique[0])):
             return []
         for pattern, padded in product(FORMATS, (True, False)):
             form = cls(pattern, padded)
             if all(map(form.reproduces, unique)):
-                found.setdefault(tuple(map(form.read, unique)), form)
-        return list(found.values())
+                distinct.setdefault(tuple(map(form.read, unique)), form)
+        return list(distinct.values())
 
     def read(self, text: str) -> dt.datetime | None:
         """Read a date."""

@@ -131,13 +131,13 @@ class Dates(Numeric):
         values = raw.values
         if self.text is not None:
             values = [self.text.read(v) if isinstance(v, str) else None for v in values]
-        known = np.array([_form(value) == self.form for value in values])
-        known &= ~raw.missing  # pandas' NaT is a datetime
-        found = np.full(len(values), np.nan)
-        if known.any():
-            seen = [values[i] for i in np.flatnonzero(known)]
-            found[known] = _counted(_fine(seen, self.form), self.unit)
-        return found
+        in_form = np.array([_form(value) == self.form for value in values])
+        in_form &= ~raw.missing  # pandas' NaT is a datetime
+        numbers = np.full(len(values), np.nan)
+        if in_form.any():
+            seen = [values[i] for i in np.flatnonzero(in_form)]
+            numbers[in_form] = _counted(_fine(seen, self.form), self.unit)
+        return numbers
 
     def rounded(self, values: Floats) -> Floats:
         return np.rint(super().rounded(values))
@@ -145,19 +145,19 @@ class Dates(Numeric):
     def deviations(self, block: Floats) -> list[dt.timedelta | None]:
         unit = np.ones(1, f"m8[{self.unit}]").astype("m8[us]").astype(float)
         durations = np.rint(super().deviations(block) * unit).astype("m8[us]")
-        found: list[dt.timedelta | None] = durations.tolist()
-        return found
+        deviations: list[dt.timedelta | None] = durations.tolist()
+        return deviations
 
     def restore(self, values: Floats) -> list[Any]:
         code = "m8" if self.form == "timedelta" else "M8"
         counts = np.rint(values).astype(np.int64).astype(f"{code}[{self.unit}]")
-        found = counts.astype(f"{code}[us]").tolist()
+        times = counts.astype(f"{code}[us]").tolist()
         if self.form == "date":
-            found = [value.date() for value in found]
+            times = [value.date() for value in times]
         if self.zone is not None:
             zone = _tzinfo(self.zone)
-            found = [value.replace(tzinfo=zone) for value in found]
-        return found if self.text is None else [self.text.write(v) for v in found]
+            times = [value.replace(tzinfo=zone) for value in times]
+        return times if self.text is None else [self.text.write(v) for v in times]
 
 
 def _bound(

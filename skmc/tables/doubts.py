@@ -98,16 +98,16 @@ def _long_form(X: Any, table: Table) -> tuple[Any, Any] | None:
     names = list(getattr(X, "columns", range(X.shape[1])))
     if not 2 < len(names) <= MAX_LONG:
         return None
-    known = []
+    repeated = []
     for k, raw in enumerate(raw_columns(X, table.marks)):
         chosen = table.columns[k] is None and k not in table.left
         if chosen or not all(isinstance(value, NAMES) for value in raw.values):
             continue
         codes: dict[Any, int] = {}
-        own = np.array([codes.setdefault(value, len(codes)) for value in raw.values])
-        if LEAST <= len(codes) <= len(own) / REPEATS:
-            known.append((names[k], own, len(codes)))
-    for (one, rows, _), (other, cols, n_cols) in combinations(known, 2):
+        places = np.array([codes.setdefault(value, len(codes)) for value in raw.values])
+        if LEAST <= len(codes) <= len(places) / REPEATS:
+            repeated.append((names[k], places, len(codes)))
+    for (one, rows, _), (other, cols, n_cols) in combinations(repeated, 2):
         if len(np.unique(rows * n_cols + cols)) == len(rows):
             return one, other
     return None
@@ -118,16 +118,16 @@ def _doubts(X: Container, table: Table) -> dict[str, Any]:
     said = {}
     raws = raw_columns(X, table.marks)
     for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
-        found = None
+        doubt = None
         if column is not None and column.kind == "numeric":
-            found = doubtful_number(raw.floats.astype(float))
+            doubt = doubtful_number(raw.floats.astype(float))
         elif column is not None and column.kind == "date":
-            found = doubtful_date(raw.values, column.read(raw))
+            doubt = doubtful_date(raw.values, column.read(raw))
         elif k in table.left or (column is not None and column.kind == "categorical"):
             cells = zip(raw.values, raw.missing, strict=True)
-            found = doubtful_word([None if gone else word for word, gone in cells])
-        if found is not None:
-            said[f"{raw.label}, row {found[0]}: {found[1]}"] = raw.values[found[0]]
+            doubt = doubtful_word([None if gone else word for word, gone in cells])
+        if doubt is not None:
+            said[f"{raw.label}, row {doubt[0]}: {doubt[1]}"] = raw.values[doubt[0]]
     return said
 
 
@@ -142,23 +142,23 @@ def doubtful_number(
     levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     sizes = np.repeat(np.abs(levels), counts)
     usual = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
-    found = None
+    suspect = None
     if len(sizes) and sizes.max() > DOUBTFUL_RATIO * usual:
-        found = levels[np.abs(levels).argmax()]
+        suspect = levels[np.abs(levels).argmax()]
         doubt = "is more than a million times as large as usual in this column"
     elif len(levels) >= LEAST_LEVELS:
         for end, others in ((0, levels[1:]), (-1, levels[:-1])):
             gap = np.abs(others - levels[end]).min()
             if counts[end] > 1 and gap > np.ptp(others):
-                found = levels[end]
+                suspect = levels[end]
                 doubt = (
                     f"occurs {'twice' if counts[end] == 2 else f'{counts[end]} times'} "
                     "and is far from all other values of this column"
                 )
                 break
-    if found is None:
+    if suspect is None:
         return None
-    return int(np.flatnonzero(values == found)[0]), f"{found:.10g} {doubt}"
+    return int(np.flatnonzero(values == suspect)[0]), f"{suspect:.10g} {doubt}"
 
 
 def doubtful_date(

@@ -49,20 +49,20 @@ def explained_in_table(
     of = np.repeat([n for n, _ in table.used], [c.width for _, c in table.used])
     inner = explain(i, int(np.flatnonzero(of == k)[0]))
     unit, mean = own.deviation, own.mean
-    found = [
+    contributions = [
         c._replace(amount=unit * c.amount, cell=unit * c.cell + mean)
         for c in inner.contributions
     ]
     if inner.kind == "columns":
-        found = _joined(found, source, of, i, own)
+        contributions = _joined(contributions, source, of, i, own)
     elif inner.kind == "rows":
-        found = labeled(found, row_names)
+        contributions = labeled(contributions, row_names)
     base = unit * inner.base + mean
-    total = base + sum(c.amount for c in found)
+    total = base + sum(c.amount for c in contributions)
     value = float(own.rounded(np.array([total]))[0])
     if value != total:
-        found.append(Contribution(BOUNDS, NO_POSITION, value - total))
-    return Explanation(name, names[k], value, base, inner.kind, tuple(found))
+        contributions.append(Contribution(BOUNDS, NO_POSITION, value - total))
+    return Explanation(name, names[k], value, base, inner.kind, tuple(contributions))
 
 
 def _joined(
@@ -73,7 +73,7 @@ def _joined(
     own: Standardized,
 ) -> list[Contribution]:
     """Add up the contributions of the matrix columns of each column of the table."""
-    parts = [c for c in found if c.position == NO_POSITION]
+    without_column = [c for c in found if c.position == NO_POSITION]
     amounts: dict[int, float] = {}
     weights: dict[int, float] = {}
     for c in found:
@@ -88,4 +88,4 @@ def _joined(
             cell = float(source.numbers[i, k])
             weight = weights[k] * own.deviation / column.deviation
         single.append(Contribution(source.names[k], k, amount, cell, weight))
-    return [*by_size(single), *parts]
+    return [*by_size(single), *without_column]

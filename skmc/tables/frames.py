@@ -141,10 +141,10 @@ def filled(
     made = {}
     for k, values in new.items():
         column, gone = column_of(X, k), missing[:, k]
-        whole = np.array(to_list(column), dtype=object)
-        whole[gone] = values
+        cells = np.array(to_list(column), dtype=object)
+        cells[gone] = values
         numeric = kinds[k] in ("numeric", None)  # or an empty column, which is zero
-        made[k] = _like(column, whole.tolist(), gone, numeric, types.get(k))
+        made[k] = _like(column, cells.tolist(), gone, numeric, types.get(k))
     return _replaced(X, made)
 
 
@@ -171,10 +171,10 @@ def same_columns(X: Any, values: Sequence[Any]) -> Any:
     """Make a table with the names and index of another."""
     if not hasattr(X, "columns"):
         numbers = all(isinstance(new, np.ndarray) for new in values)
-        whole = np.empty(X.shape, float if numbers else object)
+        matrix = np.empty(X.shape, float if numbers else object)
         for k, new in enumerate(values):
-            whole[:, k] = new
-        return whole
+            matrix[:, k] = new
+        return matrix
     made = {}
     for k, new in enumerate(values):
         column = column_of(X, k)
@@ -248,24 +248,24 @@ def _series(column: Any, values: list[Any], dtype: Any) -> Any:
 
 def _has_all(categories: Any, values: list[Any]) -> bool:
     """Whether values are categories; a dtype without these has all."""
-    known = None if categories is None else set(categories)
-    return known is None or all(is_missing(v) or v in known for v in values)
+    possible = None if categories is None else set(categories)
+    return possible is None or all(is_missing(v) or v in possible for v in values)
 
 
 def _with_categories(dtype: Any, values: list[Any]) -> Any:
     """A categorical dtype of pandas with further values, None for other dtypes."""
     if not hasattr(dtype, "ordered"):
         return None
-    whole = dict.fromkeys(
+    distinct = dict.fromkeys(
         [*dtype.categories, *(v for v in values if not is_missing(v))]
     )
-    return type(dtype)(list(whole), dtype.ordered)
+    return type(dtype)(list(distinct), dtype.ordered)
 
 
 def _limits(name: str) -> tuple[int, int]:
     """The smallest and the largest number of an integer type, by its name."""
-    found = WIDTH.search(name)
-    unsigned, bits = (found[1], int(found[2])) if found else ("", 64)
+    match = WIDTH.search(name)
+    unsigned, bits = (match[1], int(match[2])) if match else ("", 64)
     return (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
@@ -286,8 +286,10 @@ def _is_same(held: Any, value: Any) -> bool:
         if isinstance(held, kind):
             return isinstance(value, kind)
     if _is_number(held):
-        whole = isinstance(held, (int, np.integer))
+        is_integer = isinstance(held, (int, np.integer))
         return (
-            _is_number(value) and not is_missing(held) and (not whole or held == value)
+            _is_number(value)
+            and not is_missing(held)
+            and (not is_integer or held == value)
         )
     return isinstance(held, type(value)) and bool(held == value)

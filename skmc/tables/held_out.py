@@ -67,8 +67,8 @@ def drawn_by(
     """Fit a completer to some cells of a table, and draw the others."""
     table = source.table
     given = _part(completer, source, numbers)
-    found = completer.fit(given).sample(given, n_draws, seed)
-    return np.stack([table.read(draw)[0] for draw in found])
+    draws = completer.fit(given).sample(given, n_draws, seed)
+    return np.stack([table.read(draw)[0] for draw in draws])
 
 
 def cell_errors(

@@ -106,9 +106,9 @@ class Categorical(OneHot, Levels):
         weights: Floats | None = None,  # (n_observed,)
     ) -> Categorical:
         """Describe a column by its observed categories."""
-        known = ~np.isnan(positions)
-        counted = None if weights is None else weights[known]
-        count = np.bincount(positions[known].astype(int), counted, len(levels))
+        seen = ~np.isnan(positions)
+        counted = None if weights is None else weights[seen]
+        count = np.bincount(positions[seen].astype(int), counted, len(levels))
         shares = count / count.sum()
         deviation = float((shares * (1 - shares)).sum()) ** 0.5
         return cls(levels, shares, deviation or 1.0)

@@ -166,16 +166,18 @@ def marks_of(missing_values: object) -> Marks:
     which of them a cell is depends on the other cells of its column.
     """
     single = isinstance(missing_values, str) or not isinstance(missing_values, Iterable)
-    found = [missing_values] if single else [*cast(Iterable[object], missing_values)]
-    for mark in tuple(found):
+    all_marks = (
+        [missing_values] if single else [*cast(Iterable[object], missing_values)]
+    )
+    for mark in tuple(all_marks):
         if isinstance(mark, str):
             with suppress(ValueError):
-                found.append(float(mark))
+                all_marks.append(float(mark))
         elif isinstance(mark, Real) and not _is_bool(mark) and not is_missing(mark):
             number: Any = mark
-            whole = float(number).is_integer()
-            found.append(str(int(number)) if whole else repr(float(number)))
-    return tuple(found)
+            is_integer = float(number).is_integer()
+            all_marks.append(str(int(number)) if is_integer else repr(float(number)))
+    return tuple(all_marks)
 
 
 def _holds(comparison: object) -> bool:

@@ -78,23 +78,27 @@ class Source:
         matrix: np.ndarray,  # (n_rows, n_matrix_columns)
     ) -> Any:
         """Return standard deviations of the cells, from those of the matrix."""
-        found: list[Any] = [np.full(len(matrix), np.nan) for _ in self.table.columns]
+        deviations: list[Any] = [
+            np.full(len(matrix), np.nan) for _ in self.table.columns
+        ]
         for k, column, block in self.table.blocks(matrix):
-            known = ~self.missing[:, [k]]
-            found[k] = column.deviations(np.where(known, 0.0, block))
-        return same_columns(self.X, found)
+            observed = ~self.missing[:, [k]]
+            deviations[k] = column.deviations(np.where(observed, 0.0, block))
+        return same_columns(self.X, deviations)
 
     def probabilities(
         self,
         matrix: np.ndarray,  # (n_rows, n_matrix_columns)
     ) -> dict[Any, np.ndarray]:  # (n_rows, n_categories)
         """Return the probabilities of the categories."""
-        found = {}
+        probabilities = {}
         for k, column, block in self.table.blocks(matrix):
             if isinstance(column, Categorical):
                 codes = self.numbers[:, [k]]
                 holds = codes == np.arange(column.width)
                 sure = np.where(np.isnan(codes), np.nan, holds)
                 guess = column.probabilities(block)
-                found[self.names[k]] = np.where(self.missing[:, [k]], guess, sure)
-        return found
+                probabilities[self.names[k]] = np.where(
+                    self.missing[:, [k]], guess, sure
+                )
+        return probabilities

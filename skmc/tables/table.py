@@ -54,7 +54,7 @@ class Table:
     ) -> Table:
         """Describe each column by its observed cells."""
         rules, marks = Rules.of(X, **choices), marks_of_columns(missing_values)
-        found: list[Any] = []
+        columns: list[Any] = []
         left, problems = {}, []
         raws = raw_columns(X, marks, weights)
         for k, raw in enumerate(raws):
@@ -63,25 +63,25 @@ class Table:
             except CannotComplete as problem:
                 problems.append(str(problem))
                 continue
-            found.append(column)
+            columns.append(column)
             if column and (wrong := rules.wrong_bound(raw, k, column.kind)):
                 problems.append(wrong)
             if reason:
                 left[k] = reason
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
-        if cls(found, left).only_numbers:  # the completer scales these
-            found = [
+        if cls(columns, left).only_numbers:  # the completer scales these
+            columns = [
                 replace(c, mean=0.0, deviation=1.0) if _is_numeric(c) else c
-                for c in found
+                for c in columns
             ]
         ends = zip(rules.low.tolist(), rules.high.tolist(), strict=True)
-        limits = {k: own for k, own in enumerate(ends) if _is_numeric(found[k])}
-        limits |= {k: c.ends for k, c in enumerate(found) if isinstance(c, Dates)}
+        limits = {k: own for k, own in enumerate(ends) if _is_numeric(columns[k])}
+        limits |= {k: c.ends for k, c in enumerate(columns) if isinstance(c, Dates)}
         types = {}
         if hasattr(X, "columns"):
             types = {k: ColumnType.of(raw.dtype) for k, raw in enumerate(raws)}
-        return cls(found, left, marks, limits, types)
+        return cls(columns, left, marks, limits, types)
 
     @property
     def bounds(self) -> LikeObserved | None:
@@ -127,7 +127,7 @@ class Table:
 
     @property
     def empty(self) -> list[int]:
-        """Positions of columns without an observed cell, of which nothing is known."""
+        """Positions of columns without an observed cell."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     def kept_columns(self, keep_empty_features: bool) -> list[int]:

@@ -44,7 +44,7 @@ def errors_of(
     truth: np.ndarray,  # (n_rows, n_columns)
 ) -> np.ndarray:  # (n_rows, n_columns)
     """Compare cells with the truth."""
-    found = np.full(truth.shape, np.nan)
+    of_cells = np.full(truth.shape, np.nan)
     for k, column in table.used:
-        found[:, k] = column.error(guess[:, k], truth[:, k])
-    return found
+        of_cells[:, k] = column.error(guess[:, k], truth[:, k])
+    return of_cells

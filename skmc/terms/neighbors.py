@@ -88,12 +88,12 @@ class NeighborDirichletEnergy(LearnedEnergy):
         """``|t_i - t_j|^2 / 2`` of the edges, ``(*batch, k, n_neighbors)``."""
         flat = items.reshape(-1, items.shape[-1])
         edges = self._numbers().flatten(0, -2)
-        found = []
+        squares = []
         for part in edges.split(max(1, BLOCK // (edges.shape[-1] * flat.shape[-1]))):
             ends = flat.index_select(0, part.flatten()).view(*part.shape, -1)
             apart = ends[:, 1:] - ends[:, :1]
-            found.append(torch.linalg.vecdot(apart, apart))
-        return 0.5 * torch.cat(found).view(*items.shape[:-1], -1)
+            squares.append(torch.linalg.vecdot(apart, apart))
+        return 0.5 * torch.cat(squares).view(*items.shape[:-1], -1)
 
     def forward(self, X: Tensor) -> Tensor:
         half = self._half_distances(self.transform(X))
@@ -158,16 +158,16 @@ class NeighborDirichletEnergy(LearnedEnergy):
         Rows of near items are adjacent, so that their products share cached items.
         """
         edges = self._numbers().flatten(0, -2)
-        own, to = edges[:, 0], edges[:, 1:].flatten()
-        k, n_neighbors = len(own), edges.shape[-1] - 1
+        item, to = edges[:, 0], edges[:, 1:].flatten()
+        k, n_neighbors = len(item), edges.shape[-1] - 1
         each = torch.arange(k + 1, device=edges.device)
         edge = torch.arange(len(to), device=edges.device)
-        place = own.argsort()
+        place = item.argsort()
         rows = [each[:-1], each[:-1].repeat_interleave(n_neighbors), place[to]]
-        cols = [own, to, own.repeat_interleave(n_neighbors)]
+        cols = [item, to, item.repeat_interleave(n_neighbors)]
         row, order = torch.cat(rows).sort(stable=True)
         starts = torch.searchsorted(row, each, out_int32=True)
-        source = torch.cat([torch.zeros_like(own), edge, edge])[order]
+        source = torch.cat([torch.zeros_like(item), edge, edge])[order]
         return starts, torch.cat(cols)[order].int(), source, place
 
     def select(self, members: Tensor) -> None:

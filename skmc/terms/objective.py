@@ -151,7 +151,7 @@ class Sum(Term):
             term.select(members)
 
     def laplacians(self) -> dict[str, Tensor | NeighborGraph]:
-        found: dict[str, Tensor | NeighborGraph] = {}
+        laplacians: dict[str, Tensor | NeighborGraph] = {}
         for term in self:
-            found |= term.laplacians()
-        return found
+            laplacians |= term.laplacians()
+        return laplacians

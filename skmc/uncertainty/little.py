@@ -118,9 +118,9 @@ def little_test(X: Container, *, missing_values: float = np.nan) -> LittleTest:
     cells = cells[~np.isnan(cells).all(1)]
     names: Any = getattr(X, "columns", range(cells.shape[1]))
     for name, column in zip(names, cells.T, strict=True):
-        known = column[~np.isnan(column)]
-        if not len(known) or known.min() == known.max():
-            what = "is constant" if len(known) else "has no observed cell"
+        observed = column[~np.isnan(column)]
+        if not len(observed) or observed.min() == observed.max():
+            what = "is constant" if len(observed) else "has no observed cell"
             raise ValueError(f"Column {name!r} of X {what}; leave it out of the test.")
     seen, pattern = np.unique(~np.isnan(cells), axis=0, return_inverse=True)
     if len(seen) < 2:
@@ -144,10 +144,10 @@ def little_test(X: Container, *, missing_values: float = np.nan) -> LittleTest:
         )
     z = (cells - mean) / scale
     statistic = 0.0
-    for k, own in enumerate(seen):
-        rows = z[pattern.ravel() == k][:, own]
+    for k, in_pattern in enumerate(seen):
+        rows = z[pattern.ravel() == k][:, in_pattern]
         off = rows.mean(0)
-        root = cho_factor(correlation[np.ix_(own, own)])
+        root = cho_factor(correlation[np.ix_(in_pattern, in_pattern)])
         statistic += len(rows) * float(off @ cho_solve(root, off))
     dof = int(seen.sum()) - cells.shape[1]
     return LittleTest(statistic, dof, float(chi2.sf(statistic, dof)), len(seen))

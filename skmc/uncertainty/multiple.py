@@ -187,18 +187,20 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         for draw, seed in zip(draws, seeds, strict=True):
             names = [n for n in draw.get_params() if n.split("__")[-1] == SEED]
             draw.set_params(**dict.fromkeys(names, int(seed)))
-        parts = [np.where(out, np.nan, cells) for out in left_out]
-        found = []
+        without_some = [np.where(out, np.nan, cells) for out in left_out]
+        completions = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
             if source is None and batch_pays(draws, cells):
-                found = [fitted.reconstruction_ for fitted in fit_batch(draws, parts)]
+                completions = [
+                    fitted.reconstruction_ for fitted in fit_batch(draws, without_some)
+                ]
             else:
                 workers = Parallel(n_jobs=self.n_jobs, return_as="generator")
-                pairs = zip(draws, parts, strict=True)
+                pairs = zip(draws, without_some, strict=True)
                 for values in workers(delayed(_drawn)(*pair, source) for pair in pairs):
-                    found.append(values)
+                    completions.append(values)
                     tasks.done("draw")
-        self._source, self.cells_, self.draws_ = source, cells, np.stack(found)
+        self._source, self.cells_, self.draws_ = source, cells, np.stack(completions)
         self._like = None if source else self._like_of(cells)
         self.mean_ = np.where(measured, self.draws_.mean(0), np.nan)
         self.std_ = np.where(measured, self.draws_.std(0, ddof=1), np.nan)
@@ -234,11 +236,13 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         for inflation in INFLATIONS:
             noise = self._noise((values - mean) ** 2 - inflation * spread, cols)
             variance = inflation * spread + noise[cols] ** 2
-            known = variance > 0  # rounded draws may be equal
-            ratio = (values - mean)[known] ** 2 / variance[known]
-            found = -np.mean(np.log(variance[known]) + ratio) if known.any() else 0.0
-            if found > likelihood:
-                likelihood, best = found, (inflation, noise, np.sqrt(variance))
+            varies = variance > 0  # rounded draws may be equal
+            ratio = (values - mean)[varies] ** 2 / variance[varies]
+            mean_log = (
+                -np.mean(np.log(variance[varies]) + ratio) if varies.any() else 0.0
+            )
+            if mean_log > likelihood:
+                likelihood, best = mean_log, (inflation, noise, np.sqrt(variance))
         self._inflation, noise, size = best
         self.std_ *= np.sqrt(self._inflation)
         self.noise_ = np.where(measured, noise, np.nan)
@@ -331,22 +335,22 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         mean = self.draws_[chosen]
         # A mean of categories is NaN; their draws stay.
         mean += np.nan_to_num((np.sqrt(self._inflation) - 1) * (mean - self.mean_))
-        found, std = mean.copy(), np.nan_to_num(self.noise_)
+        draws, std = mean.copy(), np.nan_to_num(self.noise_)
         drawn = np.broadcast_to(missing, mean.shape)
         for _ in range(REDRAWS):
             noise = np.stack([self._errors.draw(cells, rng) for cells in drawn])
-            found = np.where(drawn, mean + std * noise, found)
-            drawn = missing & ((found < low) | (found > high))
+            draws = np.where(drawn, mean + std * noise, draws)
+            drawn = missing & ((draws < low) | (draws > high))
             if not drawn.any():
                 break
         _, _, col = place = np.nonzero(drawn)
-        found[place] = truncated_normal(mean[place], std[col], low[col], high[col], rng)
+        draws[place] = truncated_normal(mean[place], std[col], low[col], high[col], rng)
         if self._source is not None:
-            found = np.where(missing, found, self.cells_)
-            return [*map(self._source.completed, found)]
+            draws = np.where(missing, draws, self.cells_)
+            return [*map(self._source.completed, draws)]
         if self._like is not None:
-            found = np.stack([self._like.apply(draw) for draw in found])
-        return np.where(missing, found, self.cells_)
+            draws = np.stack([self._like.apply(draw) for draw in draws])
+        return np.where(missing, draws, self.cells_)
 
     def _like_of(self, cells: np.ndarray) -> LikeObserved | None:
         """Restrictions of the values of a matrix, those of its completer."""

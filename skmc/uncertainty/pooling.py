@@ -197,11 +197,11 @@ def pool(
     total = within + between
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(total > 0, between / total, 0.0)
-        found = (k - 1) / np.square(share)
+        freedom = (k - 1) / np.square(share)
         if dof is not None and np.isfinite(dof):
             observed = (dof + 1) / (dof + 3) * dof * (1 - share)
-            found = 1 / (1 / found + 1 / observed)
-    return Pooled(Q.mean(0)[()], np.sqrt(total)[()], found[()], share[()], names)
+            freedom = 1 / (1 / freedom + 1 / observed)
+    return Pooled(Q.mean(0)[()], np.sqrt(total)[()], freedom[()], share[()], names)
 
 
 def pooled_fit(

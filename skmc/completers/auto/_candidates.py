@@ -67,12 +67,12 @@ class Candidate(NamedTuple):
 
     def clone(self, layout: Layout | None = None, *, comparing: bool = False) -> Any:
         """An unfitted clone of the estimator, for the matrix of a table if it is."""
-        own = clone(self.estimator)
+        copy = clone(self.estimator)
         if comparing and self.comparing:
-            own.set_params(**self.comparing)
-        if layout is not None and layout.categories and type(own) is IterativeImputer:
-            return CellImputer.like(own, layout.first_columns)
-        return own
+            copy.set_params(**self.comparing)
+        if layout is not None and layout.categories and type(copy) is IterativeImputer:
+            return CellImputer.like(copy, layout.first_columns)
+        return copy
 
     def scaled_by(self, how: str | None) -> Candidate:
         """The candidate, with its ``scaling="auto"`` replaced."""
@@ -105,15 +105,15 @@ class Candidate(NamedTuple):
 
     def arguments(self, known: Mapping[str, Any], X: Any) -> dict[str, Any]:
         """What ``fit`` takes besides ``X``, by the names of its arguments."""
-        found = {name: known[name] for name in self.takes}
+        arguments = {name: known[name] for name in self.takes}
         weights = known.get("sample_weight")
         if weights is not None and self.weighted == "sample_weight":
-            found["sample_weight"] = weights
+            arguments["sample_weight"] = weights
         elif weights is not None and isinstance(X, Entries):
-            found["cell_weight"] = weights[X.rows]
+            arguments["cell_weight"] = weights[X.rows]
         elif weights is not None:
-            found["cell_weight"] = np.repeat(weights[:, None], X.shape[1], 1)
-        return found
+            arguments["cell_weight"] = np.repeat(weights[:, None], X.shape[1], 1)
+        return arguments
 
 
 def candidates_for(
@@ -177,9 +177,9 @@ class CellImputer(IterativeImputer):
     @classmethod
     def like(cls, imputer: IterativeImputer, first_columns: np.ndarray) -> CellImputer:
         """Make an unfitted imputer with the parameters of another one."""
-        own = cls(**imputer.get_params(deep=False))
-        own._first_columns = first_columns
-        return own
+        of_cells = cls(**imputer.get_params(deep=False))
+        of_cells._first_columns = first_columns
+        return of_cells
 
     def __sklearn_clone__(self) -> CellImputer:
         imputer = IterativeImputer(**self.get_params(deep=False))
@@ -189,11 +189,11 @@ class CellImputer(IterativeImputer):
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> np.ndarray:
-        found = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
+        neighbors = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
         first = self._first_columns
         if first is None:
-            return found
-        return found[first[found] != first[feat_idx]]
+            return neighbors
+        return neighbors[first[neighbors] != first[feat_idx]]
 
 
 def named(name: str, seed: int, device: str | torch.device) -> Candidate:
@@ -250,16 +250,16 @@ def selected(
 
 
 def _names(wanted: Any, cells: np.ndarray) -> Sequence[Sequence[str]]:
-    known = sorted([*NAMED, CHAINED_TREES])
+    all_names = sorted([*NAMED, CHAINED_TREES])
     if isinstance(wanted, str) and wanted == "auto":
         n_observed = int(np.count_nonzero(~np.isnan(cells)))
         return plan(cells.shape[0], cells.shape[1], n_observed)
     names = [wanted] if isinstance(wanted, str) else list(wanted)
-    if unknown := [name for name in names if name not in known]:
-        near = closest(str(unknown[0]), known)
+    if unknown := [name for name in names if name not in all_names]:
+        near = closest(str(unknown[0]), all_names)
         hint = f"did you mean {near!r}? The" if near else "the"
         raise ValueError(
-            f"candidates contains {unknown[0]!r}; {hint} names are {known}. "
+            f"candidates contains {unknown[0]!r}; {hint} names are {all_names}. "
             "Pass other estimators in a mapping of names to estimators."
         )
     if isinstance(wanted, str):

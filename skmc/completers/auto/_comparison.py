@@ -248,8 +248,8 @@ class Comparison:
                 (predicted, trial.candidate, self.cells, part, self.scaling, self.known)
                 for trial, part in now
             ]
-            found = side_by_side(calls, self.n_jobs)
-            for (trial, _), prediction in zip(now, found, strict=True):
+            predictions = side_by_side(calls, self.n_jobs)
+            for (trial, _), prediction in zip(now, predictions, strict=True):
                 late = trial.residuals and seconds_left() <= 0  # better is an old fit
                 if trial.status == "tried" and not late:
                     trial.take(prediction)
@@ -330,10 +330,10 @@ class Comparison:
 
     def _ratio(self, stacking: Stacking, trial: Trial) -> float:
         """Ratio of the stack's error to the trial's, on cells of both."""
-        own = trial.first(self.n_parts)
-        times = self._times(self.n_parts)[: len(own)]
-        stack = rms(stacking.residuals[: len(own)], times)
-        return stack / (rms(own, times) or np.nan)
+        residuals = trial.first(self.n_parts)
+        times = self._times(self.n_parts)[: len(residuals)]
+        stack = rms(stacking.residuals[: len(residuals)], times)
+        return stack / (rms(residuals, times) or np.nan)
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""
@@ -351,8 +351,8 @@ class Comparison:
         return self.cells.rows[order] * self.n_parts + self.labels[order]
 
     def _order(self, n_parts: int) -> np.ndarray:
-        parts = [self.labels == k for k in range(n_parts)]
-        return np.concatenate([np.flatnonzero(part) for part in parts])
+        of_parts = [self.labels == k for k in range(n_parts)]
+        return np.concatenate([np.flatnonzero(part) for part in of_parts])
 
     def _times(self, n_parts: int) -> np.ndarray:
         """Weights of the cells of the first parts, those of their rows."""
@@ -433,12 +433,12 @@ def predicted(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fit, found = _predicted(candidate, cells, part, scaling, known)
+            fit, values = _predicted(candidate, cells, part, scaling, known)
             if not hasattr(fit, "transform"):
                 raise TypeError("it has no transform, which completes other rows")
-            if not np.isfinite(found).all():
+            if not np.isfinite(values).all():
                 raise ValueError("predictions are not finite")
-            residuals = np.asarray(cells[part].values - found, float)
+            residuals = np.asarray(cells[part].values - values, float)
         except Exception as failure:  # any failure of a method is a result
             status = f"failed: {failure!r}"
     seconds = time.perf_counter() - start
@@ -455,16 +455,16 @@ def _predicted(
     """The fitted estimator, and its predictions of a part."""
     fit = candidate.clone(cells.layout, comparing=True)
     seen = cells
-    if whole := compares_columns(fit):
+    if by_column := compares_columns(fit):
         matrix = undone(cells.to_cells(), scaling)
         seen = Entries.of_matrix(matrix, layout=cells.layout)
     given = candidate.arguments(known, seen[~part])
-    found = predict_cells(fit, seen[~part], seen[part], **given)
-    if whole:
+    values = predict_cells(fit, seen[~part], seen[part], **given)
+    if by_column:
         guess = np.full(cells.matrix_shape, np.nan)
-        guess[cells.rows[part], cells.cols[part]] = found
-        found = standardized(guess, scaling)[cells.rows[part], cells.cols[part]]
-    return fit, found
+        guess[cells.rows[part], cells.cols[part]] = values
+        values = standardized(guess, scaling)[cells.rows[part], cells.cols[part]]
+    return fit, values
 
 
 def fitted(
@@ -542,8 +542,8 @@ class Cold:
             informed = np.append(informed, True)
         share = _normalized(common * informed, informed)
         weights[:, self.cols] = share[:, None]
-        own = _normalized(weights * informed[:, None], share[:, None])
-        return members, weights, own
+        cold_weights = _normalized(weights * informed[:, None], share[:, None])
+        return members, weights, cold_weights
 
 
 def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

@@ -137,15 +137,15 @@ class FittedStack(Completion):
                 "sample needs errors of held-out cells, and the fit had too few cells "
                 "to hold any out."
             )
-        whole, std = self.rows(cells), self.deviations(cells)
-        found, layout = [], self.row_map.layout
+        values, std = self.rows(cells), self.deviations(cells)
+        draws, layout = [], self.row_map.layout
         for _ in range(n_samples):
-            drawn = whole + std * errors.draw(missing, rng)
+            drawn = values + std * errors.draw(missing, rng)
             if layout is not None:
                 for columns, category in layout.categories:
-                    drawn[:, columns] = category.drawn(whole[:, columns], rng)
-            found.append(drawn)
-        return np.stack(found)
+                    drawn[:, columns] = category.drawn(values[:, columns], rng)
+            draws.append(drawn)
+        return np.stack(draws)
 
     def members_at(self, row: np.ndarray, j: int) -> list[tuple[str, float, float]]:
         """Name, weight and value of each member for a cell of a row (1, n_cols)."""
@@ -153,26 +153,26 @@ class FittedStack(Completion):
         if (position := int(self.index.find(row)[0])) >= 0:
             cells, values = self._rows_of_fit, reconstruction
             k = int(np.flatnonzero(self.order == position)[0])
-        found = []
+        parts_of_cell = []
         with threads_for_rows(cells):
             members = stack._members(cells, values)
             for name, (weight, scaled) in zip(stack.completers, members, strict=True):
                 value = undone(scaled[[k]], stack.scaling)[0, j]
-                found.append((name, float(weight[j]), float(value)))
-        return found
+                parts_of_cell.append((name, float(weight[j]), float(value)))
+        return parts_of_cell
 
     def deviations(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviations in the units of the matrix; 0 in observed cells."""
         variance = np.zeros(cells.shape)
         position = self.index.find(cells)
-        known = position >= 0
+        in_fit = position >= 0
         with threads_for_rows(cells):
-            if known.any():
-                whole = self.row_map.variance(self._rows_of_fit, reconstruction)
-                place = np.argsort(self.order)[position[known]]
-                variance[known] = whole[place]
-            if not known.all():
-                variance[~known] = self.row_map.variance(cells[~known], own_values)
+            if in_fit.any():
+                of_fit = self.row_map.variance(self._rows_of_fit, reconstruction)
+                place = np.argsort(self.order)[position[in_fit]]
+                variance[in_fit] = of_fit[place]
+            if not in_fit.all():
+                variance[~in_fit] = self.row_map.variance(cells[~in_fit], own_values)
         scale = self.row_map.scaling.scale.numpy()
         std = self.spread.deviations(variance) * scale
         return np.where(np.isnan(cells), std, 0.0)

@@ -375,14 +375,14 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         cold = Cold(cold.rows[order], cold.cols)
         how = "columns" if self._units(given) == "columns" else None
         scaling = rows.data.scaling_of(how)
-        whole = _sample_of(rows, scaling)
-        n_cols = whole.cells.shape[1]
-        sample = whole.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // n_cols)))
+        all_rows = _sample_of(rows, scaling)
+        n_cols = all_rows.cells.shape[1]
+        sample = all_rows.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // n_cols)))
         comparison = self._comparison(given, sample, scaling, seed)
         self._compare(comparison, groups, tasks)
         stacking = comparison.stack()
         members, weights, cold_weights = cold.weights(comparison, stacking)
-        completers = comparison.last_fits(members, whole, sample, tasks)
+        completers = comparison.last_fits(members, all_rows, sample, tasks)
         of_table = given.layout, stacking.calibrations
         stack, for_cold = (
             Stack(completers, list(by_column), scaling, *of_table)
@@ -516,8 +516,8 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         low, high = center - half, center + half
         if self._like is not None:
             low, high = self._like.apply(low), self._like.apply(high)
-        known = ~np.isnan(cells)
-        return np.where(known, cells, low), np.where(known, cells, high)
+        observed = ~np.isnan(cells)
+        return np.where(observed, cells, low), np.where(observed, cells, high)
 
     def _limits(self, given: Given) -> dict[str, Any]:
         """Bounds of completed cells, and decimals if these are like observed ones."""
@@ -543,12 +543,12 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     ) -> tuple[float, list[Contribution]]:
         mean = float(self._priors.col_means[j])
         members = self._fitted.members_at(cells[[i]], j)
-        found = [
+        contributions = [
             Contribution(name, k, weight * (value - mean), value, weight)
             for k, (name, weight, value) in enumerate(members)
             if weight  # in this column
         ]
-        return mean, by_weight(found)
+        return mean, by_weight(contributions)
 
     @property
     def leaderboard_(self) -> Any:
@@ -592,11 +592,11 @@ def _reordered(given: Given, order: np.ndarray) -> Given:
 
 def _sample_of(rows: Given, scaling: Scaling) -> Sample:
     """The rows that are used in the fit, standardized, with their side information."""
-    used, known = rows.weights_of_rows > 0, dict(rows.known)
+    used, sides = rows.weights_of_rows > 0, dict(rows.known)
     if rows.row_weights is not None:
-        known["sample_weight"] = rows.row_weights
-        known = known_of_rows(known, np.flatnonzero(used))
-    return Sample(standardized(rows.matrix[used], scaling), known)
+        sides["sample_weight"] = rows.row_weights
+        sides = known_of_rows(sides, np.flatnonzero(used))
+    return Sample(standardized(rows.matrix[used], scaling), sides)
 
 
 def _completed(stack: Stack, rows: Given) -> np.ndarray:

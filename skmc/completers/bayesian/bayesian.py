@@ -304,8 +304,8 @@ class BayesianFactorizationCompleter(
         """
         check_is_fitted(self)
         i, j = self._positions_of_cells(rows, cols, "have no deviation")
-        std, known = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
-        std[known] = self._fitted.std_at(i[known], j[known])
+        std, in_fit = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
+        std[in_fit] = self._fitted.std_at(i[in_fit], j[in_fit])
         return std
 
 
@@ -341,8 +341,8 @@ class FittedDraws(RowModels):
         rows = rows % self.statistics.shape[0]
         shape = len(rows), self.statistics.shape[1]
         if self.values is None:
-            where, found = self.seen.of_rows(rows.numpy())
-            cells = where, found["col"], found["value"], shape, found.get("weight")
+            where, stored = self.seen.of_rows(rows.numpy())
+            cells = where, stored["col"], stored["value"], shape, stored.get("weight")
             given = SparseObserved.of(*cells).scaled(self.scaling)
             return without_constants(given, self.scaling)
         starts, cols = (torch.from_numpy(part).long() for part in self.seen)
@@ -361,22 +361,22 @@ class FittedDraws(RowModels):
         for model in self.models:
             # A fit without features or graphs has no sides.
             pairs = zip(self.row_sides, model.sides, strict=False)
-            known = sum(side.mean(B, rows) for side, B in pairs)
-            yield model.solve(*cells, known=known, weights=given.weights)
+            means = sum(side.mean(B, rows) for side, B in pairs)
+            yield model.solve(*cells, known=means, weights=given.weights)
 
     def scaled_rows(self, rows: Tensor) -> Tensor:
         n_draws = len(self.models)
-        whole = self.models[0].F.new_zeros(len(rows), self.statistics.shape[1])
+        values = self.models[0].F.new_zeros(len(rows), self.statistics.shape[1])
         for model, W in zip(self.models, self._factors_of(rows), strict=True):
-            whole += linear(W / n_draws, model.F, model.offset / n_draws)
-        return whole
+            values += linear(W / n_draws, model.F, model.offset / n_draws)
+        return values
 
     def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
         asked, place = rows.unique(return_inverse=True)
-        found = self.models[0].F.new_zeros(len(rows))
+        values = self.models[0].F.new_zeros(len(rows))
         for model, W in zip(self.models, self._factors_of(asked), strict=True):
-            found += torch.linalg.vecdot(W[place], model.F[cols]) + model.offset[cols]
-        return found / len(self.models)
+            values += torch.linalg.vecdot(W[place], model.F[cols]) + model.offset[cols]
+        return values / len(self.models)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -385,8 +385,8 @@ class FittedDraws(RowModels):
         given, drawn = self._given(cells), []
         order = [rng.permutation(len(self.models)) for _ in range(n_samples)]
         for k in np.concatenate(order)[:n_samples]:
-            whole = _drawn(self.models[k], given, rng)
-            drawn.append(self.scaling.undo(whole).numpy())
+            matrix = _drawn(self.models[k], given, rng)
+            drawn.append(self.scaling.undo(matrix).numpy())
         return np.stack(drawn)
 
     def _given(self, cells: np.ndarray) -> SparseObserved:
@@ -400,18 +400,18 @@ class FittedDraws(RowModels):
         given = self._given(cells)
 
         def of_draw(model: Any) -> tuple[Tensor, Tensor]:
-            whole = solved(given, model) @ model.F.mT + model.offset
-            own = model.variance(given.starts, given.cols)
-            noise, at = torch.ones_like(own[:1]), (given.rows, given.cols)
+            expected = solved(given, model) @ model.F.mT + model.offset
+            variance = model.variance(given.starts, given.cols)
+            noise, at = torch.ones_like(variance[:1]), (given.rows, given.cols)
             if model.relative is not None:
-                in_row = _noise_of_rows(model, given, whole[at], own[at])
+                in_row = _noise_of_rows(model, given, expected[at], variance[at])
                 noise = in_row[:, None] / model.relative
-            return whole, model.noise * (noise + own)
+            return expected, model.noise * (noise + variance)
 
         std = _deviation(of_draw(model) for model in self.models)
-        found = (std * self.scaling.scale).numpy()
-        found[:, self.statistics.empty_cols] = np.nan
-        return found
+        unscaled = (std * self.scaling.scale).numpy()
+        unscaled[:, self.statistics.empty_cols] = np.nan
+        return unscaled
 
     def std_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """Standard deviation of cells of the fit, given the cells of the row."""
@@ -421,23 +421,23 @@ class FittedDraws(RowModels):
         def of_draw(model: Any, W: Tensor) -> tuple[Tensor, Tensor]:
             def predicted(i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
                 values = torch.linalg.vecdot(W[i], model.F[j]) + model.offset[j]
-                parts = given.starts, given.cols, (i, j), given.weights
-                return values, model.variance_at(*parts)
+                of_cells = given.starts, given.cols, (i, j), given.weights
+                return values, model.variance_at(*of_cells)
 
-            values, own = predicted(place, j)
-            noise = torch.ones_like(own)
+            values, variance = predicted(place, j)
+            noise = torch.ones_like(variance)
             if model.relative is not None:
                 of_given = predicted(given.rows, given.cols)
                 in_row = _noise_of_rows(model, given, *of_given)
                 noise = in_row[place] / model.relative[j]
-            return values, model.noise * (noise + own)
+            return values, model.noise * (noise + variance)
 
         pairs = zip(self.models, self._factors_of(asked), strict=True)
         std = _deviation(of_draw(model, W) for model, W in pairs)
         scale = self.scaling.scale
-        found = (std * (scale[0, j] if scale.shape[1] > 1 else scale[0])).numpy()
-        found[self.statistics.empty_cols[cols]] = np.nan
-        return found
+        unscaled = (std * (scale[0, j] if scale.shape[1] > 1 else scale[0])).numpy()
+        unscaled[self.statistics.empty_cols[cols]] = np.nan
+        return unscaled
 
 
 def _drawn(model: Any, given: SparseObserved, rng: np.random.RandomState) -> Tensor:
@@ -448,16 +448,16 @@ def _drawn(model: Any, given: SparseObserved, rng: np.random.RandomState) -> Ten
         return normal.to(model.F) * model.noise.sqrt()
 
     W = solved(given, model, noise(model.F.shape[1]))
-    whole = W @ model.F.mT + model.offset
-    added = noise(whole.shape[1])
+    expected = W @ model.F.mT + model.offset
+    added = noise(expected.shape[1])
     if model.relative is not None:
-        predicted = whole[given.rows, given.cols]
+        predicted = expected[given.rows, given.cols]
         in_row = _noise_of_rows(model, given, predicted, torch.zeros_like(predicted))
         shape = (model.freedom + given.counts).double() / 2
         gamma = torch.from_numpy(rng.standard_gamma(shape.numpy())) / shape
         added = added * (in_row / gamma.to(in_row))[:, None].sqrt()
         added = added / model.relative.sqrt()
-    return whole + added
+    return expected + added
 
 
 def _noise_of_rows(
@@ -473,8 +473,8 @@ def _deviation(draws: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
     """Standard deviation of a mixture, from mean and variance of each component."""
     variance = mean = square = torch.zeros(())
     done = 1
-    for done, (expected, own) in enumerate(draws, start=1):
-        variance = variance + own
+    for done, (expected, of_draw) in enumerate(draws, start=1):
+        variance = variance + of_draw
         # Welford's update: the expectations differ little.
         off = expected - mean
         mean = mean + off / done

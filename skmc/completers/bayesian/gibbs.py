@@ -224,13 +224,13 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             links.append(draw_link(rng, side, rest, precision, B, p))
             means[k] = side.mean(links[k][0])
         factors = replace(factors, mean=mean, precision=precision, links=links)
-        known = sum(means[self.implicit :], torch.zeros_like(factors.W))
-        normal = rng.normal(len(known), self.rank + 1, std=1.0).to(known)
-        own = [factors.W, normal * noise**-0.5, known]
+        prior_means = sum(means[self.implicit :], torch.zeros_like(factors.W))
+        normal = rng.normal(len(prior_means), self.rank + 1, std=1.0).to(prior_means)
+        of_rows = [factors.W, normal * noise**-0.5, prior_means]
         if factors.relative is not None:
-            own.append(factors.relative)
+            of_rows.append(factors.relative)
         model = self._model(factors, others, noise)
-        found = zip(*data.map(_drawn, own, model), strict=True)
+        found = zip(*data.map(_drawn, of_rows, model), strict=True)
         W, misfits, sums = (torch.cat(parts) for parts in found)
         factors = replace(factors, W=W)
         if factors.relative is not None:
@@ -276,10 +276,10 @@ def _drawn(
     The first sum is that of all cells. If the noise differs between columns, the second
     one is that of each row, with their relative precisions.
     """
-    previous, normal, known, *relative = own
+    previous, normal, prior_means, *relative = own
     weights = data.weighted(relative[0][data.rows]) if relative else data.weights
     cells = data.starts, data.cols, data.values
-    W = model.solve(*cells, normal, known, weights, previous)
+    W = model.solve(*cells, normal, prior_means, weights, previous)
     columns = torch.cat([model.F, model.offset[:, None]], 1)
     squares = data.residual(LowRank(pad(W, (0, 1), value=1.0), columns)).square()
     misfit = sums = data.weighted(squares).sum().view(1)
@@ -406,9 +406,9 @@ def draw_link(
 
     drawn = side.pull(noise(len(W))) + p**0.5 * side.noise(noise)
     right = (1 + OVER) * side.pull(W) + (1 - OVER**2) ** 0.5 * drawn
-    found, _ = conjugate_gradients(
+    mean, _ = conjugate_gradients(
         lambda Z: side.pull(side.mean(Z)) + p * side.penalty(Z), right, B, LINK_STEPS
     )
-    B = found - OVER * B
+    B = mean - OVER * B
     size = ((B @ precision) * side.penalty(B)).sum().double()
     return B, gamma(rng, size.new_tensor(B.numel() + 1) / 2, (size + 1) / 2)

@@ -194,9 +194,9 @@ class ALS(Solver):
         steps = next_steps(steps[0], half, self.objective.implicit), steps[1]
         n_steps, last = state.n_steps + 1, None
         if n_steps > PLAIN and not any(links):
-            found = self._conjugate(data, state, half.factors, dtype)
-            if found is not None:
-                rows, cols, last = found
+            faster = self._conjugate(data, state, half.factors, dtype)
+            if faster is not None:
+                rows, cols, last = faster
                 del half  # the plain factors of all rows
                 half = self._half(data, 0, rows, cols, (), None, dtype)
         return self._state(data, half, cols, links, steps, dtype, n_steps, last)
@@ -279,17 +279,19 @@ class ALS(Solver):
         """Take a half-step of the rows (``axis=0``) or the columns, see `Systems`."""
         model = self.objective.model(others, axis)
         rank = model.F.shape[1]
-        parts = [own[:, :rank]]
+        inputs = [own[:, :rank]]
         maps = [B[:, :rank] for B in links]
         if links:
-            parts.append(torch.as_tensor(prior_mean(data.sides[axis], maps)))
+            inputs.append(torch.as_tensor(prior_mean(data.sides[axis], maps)))
         cells = data.T if axis else data
         systems = Systems(model, steps, dtype, judge=bool(axis))
-        factors, *sums = zip(*cells.map(half_step, parts, systems), strict=True)
+        factors, *sums = zip(*cells.map(half_step, inputs, systems), strict=True)
         whole = (torch.stack(x).sum(dtype=torch.float64).to(own) for x in sums)
-        found = parts[0] if steps is None else torch.cat(factors)
+        solved_factors = inputs[0] if steps is None else torch.cat(factors)
         biases = self.objective.biases[axis]
-        return HalfStep(found if biases else pad(found, (0, 1)), *whole)
+        return HalfStep(
+            solved_factors if biases else pad(solved_factors, (0, 1)), *whole
+        )
 
     def residual(
         self, data: SparseObserved, previous: object, current: ALSState
@@ -376,18 +378,18 @@ class Objective:
         """Fit the map ``B`` of each linear prior of one side to its factors."""
         if not links:
             return links
-        found, sides = list(links), data.sides[axis]
+        maps, sides = list(links), data.sides[axis]
         weight = self.weight * self.counts(data, axis)
         for k, side in enumerate(sides):
-            others = prior_mean(sides[:k] + sides[k + 1 :], found[:k] + found[k + 1 :])
+            others = prior_mean(sides[:k] + sides[k + 1 :], maps[:k] + maps[k + 1 :])
 
             def system(Z: Tensor, side: Side = side) -> Tensor:
                 own = side.pull(weight * side.mean(Z))
                 return own + self.link_weight * side.penalty(Z)
 
             right = side.pull(weight * (W - others))
-            found[k], _ = conjugate_gradients(system, right, found[k], LINK_STEPS)
-        return found
+            maps[k], _ = conjugate_gradients(system, right, maps[k], LINK_STEPS)
+        return maps
 
     def of_links(
         self,
@@ -465,11 +467,11 @@ def half_step(
     chunk of rows after another, in memory or in blocks, or as tasks of a cluster.
     """
     W, model, steps = own[0], systems.model, systems.steps
-    known = own[1] if len(own) > 1 else 0.0
+    mean = own[1] if len(own) > 1 else 0.0
     new, before = W, W.new_full((), torch.inf)
     after = misfit = before
     if systems.judge or steps != 0:
-        slope, misfit = gradient(data, W, systems, known)
+        slope, misfit = gradient(data, W, systems, mean)
         before = slope.square().sum()
         if steps:
             new, after = improved(data, W, slope, systems)
@@ -480,7 +482,7 @@ def half_step(
         new = solved_rows(data, own[1:], model)
         after = after if steps else torch.zeros_like(after)
     count = (data.counts + data.shape[1] * model.zeros) ** model.per_cell
-    off = (W if systems.judge or steps is None else new) - known
+    off = (W if systems.judge or steps is None else new) - mean
     return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
 
 
@@ -591,11 +593,11 @@ def squares_along(
         (W.mT @ W, W.mT @ D + D.mT @ W, D.mT @ D)
         for W, D in ((W.to(dtype), D.to(dtype)) for W, D in (rows, cols))
     ]
-    found = grams[0][0].new_zeros(5, dtype=torch.float64)
+    coefficients = grams[0][0].new_zeros(5, dtype=torch.float64)
     for i, A in enumerate(grams[0]):
         for j, B in enumerate(grams[1]):
-            found[i + j] += (A * B).sum(dtype=torch.float64)
-    return found
+            coefficients[i + j] += (A * B).sum(dtype=torch.float64)
+    return coefficients
 
 
 def best_step(

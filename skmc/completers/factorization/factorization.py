@@ -392,10 +392,10 @@ class FactorizationCompleter(
                     search.choose_rank(most, patience=6 if informed else 1)
                 if weight == "auto" and not informed:
                     search.refine()
-                    found = self._recovered(data, trials, search.best)
-                    if found is not None:
-                        chosen = {"rank": found.rank, "lambda_ridge": NEARLY_ZERO}
-                        return Choice(chosen, found)
+                    recovered = self._recovered(data, trials, search.best)
+                    if recovered is not None:
+                        chosen = {"rank": recovered.rank, "lambda_ridge": NEARLY_ZERO}
+                        return Choice(chosen, recovered)
         best = search.best
         if best is None:
             size = 1 if rank == "auto" else size
@@ -442,19 +442,19 @@ class FactorizationCompleter(
             return None
         rank = None if self.rank == "auto" else self.rank
         row_biases = self.biases in ("both", "rows")
-        found = Recovered.of(data, trials, rank, row_biases)
-        if found is None or found.is_certain:
-            return found
+        recovered = Recovered.of(data, trials, rank, row_biases)
+        if recovered is None or recovered.is_certain:
+            return recovered
         # The start has seen the held-out cells, which the others must determine.
         m, n = data.shape
-        if len(train.values) < SURE * found.rank * (m + n - found.rank):
+        if len(train.values) < SURE * recovered.rank * (m + n - recovered.rank):
             return None
-        fit = trials.run(found, max_iter=RECOVERY_STEPS, tol=1e-6)
+        fit = trials.run(recovered, max_iter=RECOVERY_STEPS, tol=1e-6)
         errors = [held_out.residual(X).double().square() for X in (penalized, fit.X)]
         gain = errors[0] - errors[1]
         # Large errors are few: their mean alone would be a matter of chance.
         wins = float((gain > 0).double().mean()) > 0.5 + len(gain) ** -0.5
-        return found if wins and float(gain.sum()) > 0 else None
+        return recovered if wins and float(gain.sum()) > 0 else None
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
@@ -716,15 +716,15 @@ def _with_more(
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     earlier = _cells(rows, cols, values, (len(starts) - 1, more.shape[1]))
     added = more.rows, more.cols, more.values.astype(values.dtype)
-    whole = earlier.replaced(_cells(*added, more.shape))
+    cells = earlier.replaced(_cells(*added, more.shape))
     touched = torch.from_numpy(np.unique(more.rows))
-    before, after = earlier.of_rows(touched), whole.of_rows(touched)
+    before, after = earlier.of_rows(touched), cells.of_rows(touched)
     rows, cols, values = (
-        part.numpy() for part in (whole.rows, whole.cols, whole.values)
+        part.numpy() for part in (cells.rows, cells.cols, cells.values)
     )
     one_unit = fitted.statistics.one_unit
     statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
-    given = Given(whole, statistics)
+    given = Given(cells, statistics)
     scaling = fitted.scaling.kept(scaling_of(given))
     row_biases = biases in ("both", "rows")
     with threads_for(work_of(len(after.values))):
@@ -746,7 +746,7 @@ def _with_more(
         models=[model],
         left=stream.rows.numpy(),
         right=stream.cols.numpy(),
-        seen=(whole.starts.numpy(), cols.astype(np.int32)),
+        seen=(cells.starts.numpy(), cols.astype(np.int32)),
         values=values,
         sums=(stream.gram, stream.right, stream.origin),
     )

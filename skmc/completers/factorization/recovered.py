@@ -50,8 +50,8 @@ class Recovered(VariableProjection):
         """Search the matrix; None if no matrix fits the cells up to little noise."""
         scaling = trials.scaling
         plain = replace(data, values=_undone(data, scaling))
-        own = units_of(plain, "auto")
-        cells = plain.scaled(own)
+        units = units_of(plain, "auto")
+        cells = plain.scaled(units)
         most_work = max(SMALL, PER_CELL * len(cells.values))
         search = Recovery(cells, trials, sys.maxsize, rank, most_work)
         if search.best.exact:
@@ -67,7 +67,7 @@ class Recovered(VariableProjection):
             pairs = zip(certificate(cells, best.X), counts, strict=True)
             sure = all(bool(found[: len(n)][n > 0].all()) for found, n in pairs)
         return cls(
-            best.X, scaling=scaling, own=own, row_biases=row_biases, is_certain=sure
+            best.X, scaling=scaling, own=units, row_biases=row_biases, is_certain=sure
         )
 
     @property
@@ -79,15 +79,15 @@ class Recovered(VariableProjection):
         return super().init(plain.scaled(self.own))
 
     def result(self, state: ProjectedState) -> RowModelResult:
-        found = super().result(state).X
-        scale = self.scaling.scale.mT.to(found.left)
+        factors = super().result(state).X
+        scale = self.scaling.scale.mT.to(factors.left)
         factor, offset = (
             torch.where(scale > 0, x.mT.to(scale) / scale, 0.0)
             for x in (self.own.scale, self.own.shift - self.scaling.shift)
         )
-        n = len(found.right)
-        cols = torch.cat([found.right * factor, offset.expand(n, 1)], 1)
-        rows = torch.nn.functional.pad(found.left, (0, 1))
+        n = len(factors.right)
+        cols = torch.cat([factors.right * factor, offset.expand(n, 1)], 1)
+        rows = torch.nn.functional.pad(factors.left, (0, 1))
         objective = Objective(NEARLY_ZERO, (self.row_biases, True), 1.0, 1.0, False)
         model = objective.model(cols, 0)
         if self.row_biases:  # they are zero, and rows with few cells must not need them

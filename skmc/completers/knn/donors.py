@@ -80,20 +80,20 @@ def donors_of_cell(
     by_distance: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Find the donors whose average is a cell that `knn_values` computes."""
-    own = donors_seen[:, column].nonzero()[:, 0]
+    positions = donors_seen[:, column].nonzero()[:, 0]
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
-    shared = seen & donors_seen[own]
-    B = torch.where(donors_seen[own], donors[own] - means, 0.0)
+    shared = seen & donors_seen[positions]
+    B = torch.where(donors_seen[positions], donors[positions] - means, 0.0)
     A = torch.where(seen, query - means, 0.0)
     largest = torch.where(donors_seen, donors - means, 0.0).square().max()
     squares = (A - B).square().mul(shared).sum(-1) / shared.sum(-1)
     squares, order = squares.sort(stable=True)  # NaN is last
     count = min(n_neighbors, int(torch.isfinite(squares).sum()))
     if not count:
-        return own[:0], squares[:0], squares[:0]
+        return positions[:0], squares[:0], squares[:0]
     low, high = _tied_with(squares[count - 1], largest)
     n_near, n_found = int((squares < low).sum()), int((squares <= high).sum())
-    squares, own = squares[:n_found], own[order[:n_found]]
+    squares, positions = squares[:n_found], positions[order[:n_found]]
     weights = torch.ones_like(squares)
     weights[n_near:] = (count - n_near) / (n_found - n_near)
     if by_distance:
@@ -101,8 +101,8 @@ def donors_of_cell(
         exact = torch.isinf(inverse)
         weights = weights * (exact.to(squares) if exact.any() else inverse)
     used = weights > 0
-    own, squares, weights = own[used], squares[used], weights[used]
-    return own, squares, weights / weights.sum()
+    positions, squares, weights = positions[used], squares[used], weights[used]
+    return positions, squares, weights / weights.sum()
 
 
 def _tied_with(squares: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
@@ -243,14 +243,17 @@ class _DonorSearch:
         """
         answer = torch.zeros(needed.shape, dtype=self.B.dtype, device=self.B.device)
         for j in range(needed.shape[1]):
-            own, rows = self.seen[:, j].nonzero()[:, 0], needed[:, j].nonzero()[:, 0]
-            if not len(own) or not len(rows):
+            with_value, rows = (
+                self.seen[:, j].nonzero()[:, 0],
+                needed[:, j].nonzero()[:, 0],
+            )
+            if not len(with_value) or not len(rows):
                 continue
-            n_chosen = min(self.n_neighbors, len(own))
-            distances = near[rows[:, None], own]
+            n_chosen = min(self.n_neighbors, len(with_value))
+            distances = near[rows[:, None], with_value]
             squares, place = distances.topk(n_chosen, largest=False)
             weights = self._weights(squares, torch.ones_like(squares))
-            total, values = weights.sum(1), self.B[own, j].to(weights)
+            total, values = weights.sum(1), self.B[with_value, j].to(weights)
             average = (weights * values[place]).sum(1) / total
             last = torch.where(torch.isfinite(squares), squares, 0.0).amax(1)[:, None]
             low, high = _tied_with(last, self.largest)
@@ -326,14 +329,14 @@ class Clusters(Parts):
         labels = _labels(B, seen, centers)
         near = torch.cdist(centers, centers).argsort(1)
         places = near.argsort(1)
-        found = []
+        pairs = []
         k = min(n_neighbors, len(B) - 1)
         for part in order[:SAMPLE].split(max(1, CLUSTER_BLOCK // len(B))):
             far = squared_distances(B[part], seen[part], B, seen)
             far[torch.arange(len(part), device=B.device), part] = torch.inf
             nearest = far.topk(k, largest=False).indices
-            found.append(places[labels[part][:, None], labels[nearest]].flatten())
-        ranks = torch.cat(found).sort().values
+            pairs.append(places[labels[part][:, None], labels[nearest]].flatten())
+        ranks = torch.cat(pairs).sort().values
         last = ranks[math.ceil(recall * len(ranks)) - 1]
         share = float((ranks <= last).double().mean())
         return cls(means, centers, labels, near[:, : int(last) + 1].clone(), share)
@@ -364,20 +367,22 @@ class Clusters(Parts):
             if not len(group):
                 continue
             parts = self._searched(label, donors_seen, n_neighbors, needed[group])
-            for some, own in parts:
+            for some, candidates in parts:
                 rows = group[some]
-                place[own] = torch.arange(len(own), device=own.device)
+                place[candidates] = torch.arange(
+                    len(candidates), device=candidates.device
+                )
                 answer[rows] = knn_values(
                     queries[rows],
                     seen[rows],
-                    donors[own],
-                    donors_seen[own],
+                    donors[candidates],
+                    donors_seen[candidates],
                     n_neighbors,
                     by_distance=by_distance,
                     needed=needed[rows],
                     leave_out=place[leave_out[rows]],
                 )
-                place[own] = -1
+                place[candidates] = -1
         return answer
 
     def donors_for(
@@ -414,8 +419,8 @@ class Clusters(Parts):
         few = needed & (donors_seen[chosen].sum(0) < enough)
         kinds, kind = few.unique(dim=0, return_inverse=True)
         for k, columns in enumerate(kinds):
-            own = chosen | donors_seen[:, columns].any(1)
-            yield (kind == k).nonzero()[:, 0], own.nonzero()[:, 0]
+            candidates = chosen | donors_seen[:, columns].any(1)
+            yield (kind == k).nonzero()[:, 0], candidates.nonzero()[:, 0]
 
 
 def _k_means(B: Tensor, seen: Tensor, n_clusters: int) -> Tensor:

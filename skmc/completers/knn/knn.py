@@ -70,15 +70,15 @@ class Neighbors(Fitted):
         return self._average(cells, np.full(len(cells), -1), everywhere)
 
     def whole(self) -> np.ndarray:
-        own = np.arange(len(self.cells))
-        completed = self._average(self.cells, own, everywhere=True)
+        every_row = np.arange(len(self.cells))
+        completed = self._average(self.cells, every_row, everywhere=True)
         return self.statistics.fill(self.cells, completed).astype(self.cells.dtype)
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # The fitted rows still contain the cells that are hidden here.
-        own = RowIndex(self.cells).find(cells)
+        positions = RowIndex(self.cells).find(cells)
         rest = np.where(hidden, np.nan, cells)
-        return self.statistics.fill(rest, self._average(rest, own))
+        return self.statistics.fill(rest, self._average(rest, positions))
 
     def _average(
         self, cells: np.ndarray, leave_out: np.ndarray, everywhere: bool = False
@@ -125,12 +125,12 @@ class Neighbors(Fitted):
             self.n_neighbors,
             by_distance=self.by_distance,
         )
-        own = searched[found[0]].tolist()
+        rows_of_donors = searched[found[0]].tolist()
         squares, weights = (part.tolist() for part in found[1:])
         mean, n_cols = float(self.statistics.col_means[j]), row.shape[1]
         return [
             Contribution(k, k, w * (cell - mean), cell, w, math.sqrt(n_cols * square))
-            for k, w, square in zip(own, weights, squares, strict=True)
+            for k, w, square in zip(rows_of_donors, weights, squares, strict=True)
             for cell in (float(self.cells[k, j]),)
         ]
 
@@ -306,8 +306,8 @@ class KNNCompleter(Explains, TakesBounds):
             recall = clusters.recall
         by_distance = self.weights == "distance"
         parts = cells, scaling, self.n_neighbors, by_distance, self.device, clusters
-        found = {"recall_": recall, "_row_names": given.row_names}
-        return Outcome(Neighbors(given.statistics, *parts), found)
+        attributes = {"recall_": recall, "_row_names": given.row_names}
+        return Outcome(Neighbors(given.statistics, *parts), attributes)
 
     def _contributions(
         self, cells: np.ndarray, i: int, j: int
@@ -330,10 +330,10 @@ class KNNCompleter(Explains, TakesBounds):
     @with_callbacks
     def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         """Complete rows in parts, so that progress can be shown."""
-        parts = np.array_split(cells, min(PARTS, -(-len(cells) // ROWS_AT_ONCE)))
+        batches = np.array_split(cells, min(PARTS, -(-len(cells) // ROWS_AT_ONCE)))
         done = []
-        with FitTasks(self, cells, None, len(parts), name="transform") as tasks:
-            for part in parts:
+        with FitTasks(self, cells, None, len(batches), name="transform") as tasks:
+            for part in batches:
                 done.append(super()._model_values(part, everywhere))
                 tasks.done("rows")
         return np.concatenate(done)

@@ -293,17 +293,17 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         observed = ~np.isnan(cells)
-        known = pixels(observed, self.channels)
-        if self._combines(known):  # each channel by itself
+        seen = pixels(observed, self.channels)
+        if self._combines(seen):  # each channel by itself
             rng = np.random.RandomState(seed)
-            hidden = np.zeros_like(known)
-            for k in np.flatnonzero(known.any((0, 1))):
-                channel = np.where(known[:, :, k], 0.0, np.nan)
+            hidden = np.zeros_like(seen)
+            for k in np.flatnonzero(seen.any((0, 1))):
+                channel = np.where(seen[:, :, k], 0.0, np.nan)
                 hidden[:, :, k] = patterns.like_missing(
                     channel, share, random_state=rng
                 )
             return hidden.reshape(cells.shape)
-        cells = np.where(known.any(2), 0.0, np.nan)
+        cells = np.where(seen.any(2), 0.0, np.nan)
         drawn = patterns.like_missing(cells, share, random_state=seed)
         return np.repeat(drawn, self.channels, axis=1) & observed
 
@@ -317,8 +317,8 @@ class NonlocalCompleter(IterativeCompleter):
         side = SIDES[0] if self.patch_size == "auto" else self.patch_size
         if n_spectra == "auto":
             n_spectra = None
-            known = pixels(data.mask.numpy(force=True), self.channels)
-            if self._combines(known):
+            seen = pixels(data.mask.numpy(force=True), self.channels)
+            if self._combines(seen):
                 n_spectra = self._best_spectra(trials, side, brief)
         elif n_spectra is not None:
             n_spectra = min(n_spectra, self.channels)

@@ -126,7 +126,7 @@ class PatchGroups:
             each.unfold(1, height, 1).unfold(2, width, 1)
             for each in (trust, -2 * trust * picture)
         ]
-        found = []
+        members = []
         for block in references.split(self.block // (tall * wide * len(picture)) + 1):
             y, x = block // self.shape[1], block % self.shape[1]
             distance = outside[y, x]
@@ -141,8 +141,8 @@ class PatchGroups:
             distance = distance.flatten(1)
             shift = distance.topk(self.n_members, largest=False, sorted=False)[1]
             down, right = shift // n_shifts - radius, shift % n_shifts - radius
-            found.append(block[:, None] + down * self.shape[1] + right)
-        return torch.cat(found)
+            members.append(block[:, None] + down * self.shape[1] + right)
+        return torch.cat(members)
 
     def directions(
         self,
@@ -153,10 +153,10 @@ class PatchGroups:
         """The singular vectors of groups, centered at their mean patches."""
         patches = self._patches(picture)
         n = min(patches[0].numel(), groups.shape[1])
-        found = picture.new_empty(len(groups), n, n)
-        for block, own in zip(*self._split(patches, groups, found), strict=True):
+        directions = picture.new_empty(len(groups), n, n)
+        for block, own in zip(*self._split(patches, groups, directions), strict=True):
             own.copy_(principal(patches[block].flatten(2), threshold))
-        return found
+        return directions
 
     def shrink(
         self,
@@ -243,10 +243,10 @@ def principal(
     # The Frobenius norm bounds the largest eigenvalue.
     varied = gram.norm(dim=(-2, -1)).numpy() > limit
     chosen = torch.from_numpy(np.flatnonzero(varied))
-    found = torch.zeros_like(gram.reshape(-1, n, n))
+    projected = torch.zeros_like(gram.reshape(-1, n, n))
     values, vectors = _eigh(gram.reshape(-1, n, n)[chosen])
-    found[chosen] = vectors.mul_((values > limit)[:, None])
-    return found.view(*groups.shape[:-2], n, n)
+    projected[chosen] = vectors.mul_((values > limit)[:, None])
+    return projected.view(*groups.shape[:-2], n, n)
 
 
 def lower_rank(
@@ -265,12 +265,12 @@ def lower_rank(
     n_members, n_cells = groups.shape[-2:]
     wide = n_cells > n_members
     centered = groups - mean
-    parts = directions.mT @ centered if wide else centered @ directions
-    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
+    coordinates = directions.mT @ centered if wide else centered @ directions
+    variance = coordinates.square().sum(-1 if wide else -2, keepdim=True) / n_members
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
-    parts.mul_(torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0))
-    pair = (directions, parts) if wide else (parts, directions.mT)
+    coordinates.mul_(torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0))
+    pair = (directions, coordinates) if wide else (coordinates, directions.mT)
     return torch.baddbmm(mean, *pair)
 
 
@@ -291,8 +291,8 @@ def expected_error(
     distance = distance_transform_cdt(hidden, "chessboard")
     lags = [2**k for k in range((int(distance.max()) - 1).bit_length() + 1)]
     errors = np.maximum.accumulate([_variogram(values, mask, lag) for lag in lags])
-    found = torch.from_numpy(np.interp(distance, [0, *lags], [0, *errors]))
-    return found.to(values.device, values.dtype)
+    at_distance = torch.from_numpy(np.interp(distance, [0, *lags], [0, *errors]))
+    return at_distance.to(values.device, values.dtype)
 
 
 def _variogram(values: Tensor, mask: Tensor, lag: int) -> float:

@@ -162,17 +162,17 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         center, unit = center * peak, deviation * peak
         # Next to zero, the product underflows; such a picture is constant.
         unit = torch.where(unit > 0, unit, 1)
-        own = self._split((data.values - center).div(unit).float())
+        channels = self._split((data.values - center).div(unit).float())
         mask = self._split(data.mask)
         if self.start is None:
-            filled = torch.stack(list(map(diffuse, own, mask)))
+            filled = torch.stack(list(map(diffuse, channels, mask)))
         else:
             filled = self._split((self.start - center).div(unit).float())
         objective = spread.square().sum() / (2 * data.n_observed) * peak.square()
         return Start(
-            picture=torch.where(mask, own, filled),
+            picture=torch.where(mask, channels, filled),
             mask=mask,
-            doubt=torch.stack(list(map(expected_error, own, mask))),
+            doubt=torch.stack(list(map(expected_error, channels, mask))),
             center=center,
             unit=unit,
             objective=objective,
@@ -183,16 +183,16 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         n_rows, n_cols = data.shape
         if min(n_rows, n_cols // self.channels) < 4 * self.side:
             return None
-        values, known = halve(self._split(data.values), self._split(data.mask))
-        if bool(known.all()):
+        values, seen = halve(self._split(data.values), self._split(data.mask))
+        if bool(seen.all()):
             return None
-        return Observed(joined(values), joined(known))
+        return Observed(joined(values), joined(seen))
 
     def isolated(self, data: Observed) -> bool:
         """Whether some cells are hidden, but never all of 2 x 2 pixels of a channel."""
         mask = self._split(data.mask)
-        known = halve(mask.to(data.values.dtype), mask)[1]
-        return bool(known.all() and not mask.all())
+        seen = halve(mask.to(data.values.dtype), mask)[1]
+        return bool(seen.all() and not mask.all())
 
     def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
         """Make a solver that starts from the completion of the coarser picture."""
@@ -239,8 +239,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     def step(self, data: Observed, state: NonlocalState) -> NonlocalState:
         patches, picture, k = self._groups(data), state.picture, state.iteration
         state = self._matched(patches, state)
-        found = state.groups, state.directions
-        estimate = patches.shrink(picture, *found, self.threshold_at(k))
+        matched = state.groups, state.directions
+        estimate = patches.shrink(picture, *matched, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
         moved = torch.where(state.mask, 0, moved)
         error = torch.where(state.mask, estimate - picture, 0).square().sum()

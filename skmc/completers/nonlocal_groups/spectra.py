@@ -104,8 +104,8 @@ class SpectralLowRank(NonlocalLowRank):
         assert isinstance(state, SpectralState)
         patches, k = self._groups(data), state.iteration
         state = self._matched(patches, state)
-        found = state.groups, state.directions
-        estimate = patches.shrink(state.picture, *found, self.threshold_at(k))
+        matched = state.groups, state.directions
+        estimate = patches.shrink(state.picture, *matched, self.threshold_at(k))
         state = replace(state, estimate=estimate, iteration=k + 1)
         if k % REFIT_EVERY == REFIT_EVERY - 1:
             state = _refitted(state)
