@@ -62,8 +62,8 @@ def noise_of(X: Tensor, trials: Trials) -> tuple[float, float]:
     train, held_out = trials.cells
     values = train.values + held_out.values  # each is 0 where it has no cell
     used = (values != 0).any(0)  # others are constant, and have no noise
-    parts = X, values, train.times, held_out.times
-    parts = [part[:, used].cpu() for part in parts]
+    cells = X, values, train.times, held_out.times
+    parts = [part[:, used].cpu() for part in cells]
     return FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
 
 
