@@ -43,6 +43,7 @@ from skmc.base.factored import (
     common_parts,
     joined_cols,
     joined_rows,
+    without_constants,
 )
 from skmc.base.fitted import (
     NOT_IN_MEMORY,

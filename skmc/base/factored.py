@@ -148,7 +148,8 @@ class RowModels(Fitted):
         """Scaled cells of rows, from which the others are predicted."""
         priors = self.statistics
         # The fit cannot predict other values of a constant column.
-        used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
+        scaled = self.scaling.scale[0].numpy() > 0
+        used = (cells == priors.constant) & scaled | priors.varies & ~np.isnan(cells)
         rows, cols = np.nonzero(used)
         values = torch.from_numpy(cells[rows, cols]).to(self.models[0].F.dtype)
         given = SparseObserved.of(rows, cols, values, cells.shape)
@@ -268,7 +269,8 @@ class FittedFactors(RowModels):
         """Make the fitted factors from the row models of a solver."""
         parts = common_parts(given, result)
         data, models = given.data.to("cpu"), parts["models"]
-        rows = joined_rows([solved(data, model) for model in models])
+        used = without_constants(data, parts["scaling"])
+        rows = joined_rows([solved(used, model) for model in models])
         values = None
         if given.read is not None and not given.statistics.weighted:
             cells = given.entries
@@ -280,6 +282,17 @@ class FittedFactors(RowModels):
             right=joined_cols(models).numpy(),
             values=values,
         )
+
+
+def without_constants(data: Any, scaling: Scaling) -> Any:
+    """Leave out sparse cells of columns without a scale.
+
+    They say nothing of their rows, and would only shrink the biases of these.
+    """
+    if not isinstance(data, SparseObserved) or scaling.scale.shape[-1] == 1:
+        return data
+    varies = (scaling.scale[0] > 0).to(data.device)[data.cols]
+    return data.only(varies) if varies.any() and not varies.all() else data
 
 
 def common_parts(given: Given, result: Result) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base.completer import READING, BaseCompleter
+from skmc.base.factored import without_constants
 from skmc.base.fitted import Completion, Fitted, Outcome, ScaledRows, WarmStart
 from skmc.base.reporting import (
     diverged,
@@ -148,7 +149,7 @@ class IterativeCompleter(BaseCompleter):
                 given = self._in_best_units(given)
             except KeyboardInterrupt:
                 interrupted = True
-            last, train = None, given.data
+            last, train = None, without_constants(given.data, given.scaling)
             first = None if given.layout is None else given.first_columns
             rules: list[HeldOut] = []
             if getattr(self, "warm_start", False):
@@ -341,13 +342,14 @@ class IterativeCompleter(BaseCompleter):
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         """Draw the share of the observed cells to hold out.
 
-        Cells that a copy of the row still shows are held out with it. Empty rows and
-        columns do not change the others.
+        Cells that a copy of the row still shows are held out with it. Empty rows, and
+        columns that are empty or zero after scaling, do not change the others.
         """
         if self.completer_tags.pictures:
             return patterns.random(cells, share, spare=True, random_state=seed)
         distinct, place = merged(cells)
         seen = ~np.isnan(distinct)
+        seen &= (seen & (distinct != 0)).any(0)
         core = np.ix_(seen.any(1), seen.any(0))
         hidden = np.zeros(distinct.shape, bool)
         hidden[core] = self._drawn_distinct(distinct[core], share, seed)

@@ -61,7 +61,9 @@ def noise_of(X: Tensor, trials: Trials) -> tuple[float, float]:
     """Variance of the cells of rows, and of columns, around a trial."""
     train, held_out = trials.cells
     values = train.values + held_out.values  # each is 0 where it has no cell
-    parts = [part.cpu() for part in (X, values, train.times, held_out.times)]
+    used = (values != 0).any(0)  # others are constant, and have no noise
+    cells = X, values, train.times, held_out.times
+    parts = [part[:, used].cpu() for part in cells]
     return FoldIn.noise_of(*parts), FoldIn.noise_of(*(part.mT for part in parts))
 
 

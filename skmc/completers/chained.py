@@ -245,7 +245,7 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
         scaling = given.data.to(torch.float64).scaling_of("columns")
         weights = given.weights_of_rows
-        used = np.flatnonzero(weights)
+        used = np.flatnonzero((weights > 0) & ~np.isnan(cells).all(1))
         X = standardized(cells[used].astype(float), scaling)
         missing = np.isnan(X)
         varies = priors.varies & (scaling.scale.numpy().ravel() > 0)

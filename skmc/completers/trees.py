@@ -329,7 +329,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
         Those that would begin after the time limit are left out, except for the first.
         """
         end = time.perf_counter() + seconds_left()  # workers cannot read the limit
-        seeds = rng.randint(2**31, size=len(X.T))
+        seeds = rng.randint(2**31, size=len(plan.predicted))
         # Each tree is a pass over the inputs. The work of other regressors is unknown.
         passes = self.n_estimators if isinstance(self.estimator, str) else inf
         alone = effective_n_jobs(self.n_jobs) == 1  # each worker has one thread
@@ -339,7 +339,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
             if time.perf_counter() >= end and number:
                 return None
             cols, others = plan.predicted[number], plan.inputs[number]
-            y, seed = X[:, cols], seeds[cols[0]]
+            y, seed = X[:, cols], seeds[number]
             with threads_for(work):
                 if self.estimator == "extra_trees":
                     rng, n_trees = np.random.RandomState(seed), self.n_estimators

@@ -135,6 +135,17 @@ def test_order_and_gaps_of_times(truth):
     )
 
 
+@pytest.mark.parametrize("of", ["dates", "durations", "days"])
+def test_dates_as_values_are_refused_by_name(of):
+    time = pd.date_range("2024-01-01", periods=8)
+    due = pd.Series(time + pd.Timedelta("3D"), time)
+    due = {"dates": due, "durations": due - time[0], "days": due.dt.date}[of]
+    X = pd.DataFrame({"due": due, "load": [1.0, 2, 3, 4, np.nan, 6, 7, 8]}, time)
+    with pytest.warns(UserWarning, match=r"'due'.*make numbers of them"):
+        found = quick().fit_transform(X)
+    assert found["due"].equals(X["due"]) and found["load"].notna().all()
+
+
 def test_containers_of_times(truth):
     X, _ = with_gaps(truth, "cells")
     whole = quick().fit_transform(X)

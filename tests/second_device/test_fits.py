@@ -364,6 +364,11 @@ HOST = {  # what the host does before anything is computed
     "bad_input_to_a_fitted_completer",
     "bad_parameters_are_named",
     "containers",
+    "data_frames_and_names",
+    "input_may_change_later",
+    "masks_are_never_dropped",
+    "missing_values",
+    "stored_zeros_are_observed",
     "unknown_devices_are_refused",
 }
 CONTRACT = [

@@ -566,15 +566,17 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 def _order_by_content(cells: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
     """An order of rows by content and seed, so that a permutation changes nothing.
 
-    Ranks in the columns are hashed: they have no units. Rows of weight 0 come last.
+    Ranks in the columns are hashed: they have no units. Empty rows and those of weight
+    0 come last.
     """
-    used = np.flatnonzero(weights > 0)
+    known = (weights > 0) & ~np.isnan(cells).all(1)
+    used = np.flatnonzero(known)
     ranks = np.empty((len(used), cells.shape[1]))
     for j, column in enumerate(cells[used].T):
         ranks[:, j] = np.searchsorted(np.sort(column), column)
     order = RowIndex(ranks).order
     lot = np.random.RandomState(seed % 2**32).permutation(len(order))
-    return np.append(used[order[lot]], np.flatnonzero(weights <= 0))
+    return np.append(used[order[lot]], np.flatnonzero(~known))
 
 
 def _reordered(given: Given, order: np.ndarray) -> Given:

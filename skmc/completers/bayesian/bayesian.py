@@ -25,6 +25,7 @@ from skmc.base import (
     joined_cols,
     joined_rows,
     read_rows,
+    without_constants,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
@@ -342,14 +343,16 @@ class FittedDraws(RowModels):
         if self.values is None:
             where, stored = self.seen.of_rows(rows.numpy())
             cells = where, stored["col"], stored["value"], shape, stored.get("weight")
-            return SparseObserved.of(*cells).scaled(self.scaling)
+            given = SparseObserved.of(*cells).scaled(self.scaling)
+            return without_constants(given, self.scaling)
         starts, cols = (torch.from_numpy(part).long() for part in self.seen)
         count = starts[rows + 1] - starts[rows]
         first = starts[rows] - (count.cumsum(0) - count)
         at = torch.arange(int(count.sum())) + first.repeat_interleave(count)
         weights = None if self.weights is None else self.weights[at]
         which = torch.arange(len(rows)).repeat_interleave(count)
-        return SparseObserved(which, cols[at], self.values[at], shape, weights)
+        given = SparseObserved(which, cols[at], self.values[at], shape, weights)
+        return without_constants(given, self.scaling)
 
     def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
         """Factors of some rows in each draw, from the cells and sides of the fit."""

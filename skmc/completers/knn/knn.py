@@ -138,9 +138,9 @@ class Neighbors(Fitted):
 def _tensors(
     cells: np.ndarray, scaling: Scaling, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Scaled values, zero where missing, and the mask of the others."""
+    """Scaled values, zero where missing or constant, and the mask of the others."""
     values = torch.from_numpy(cells.astype(float, order="C"))
-    seen = ~values.isnan()
+    seen = ~values.isnan() & (scaling.scale > 0)
     values = torch.where(seen, scaling.standardise(values), 0.0)
     try:
         on = resolve_device(device)

@@ -28,6 +28,10 @@ ALMOST = 0.01
 MOST_POSITIONS = 10  # for each row, in long series
 LONG = 100_000  # positions
 LARGEST = np.sqrt(np.finfo(float).max)
+DATES_AS_VALUES = (
+    " To complete dates and durations, make numbers of them, such as (X['due'] - "
+    "X['due'].min()) / pd.Timedelta('1D')."
+)
 # The unit of a series, None in a table without units, and the position of its column.
 Series = tuple[Any, int]
 
@@ -274,9 +278,14 @@ def _numbers(
         words = [raw.label for raw in left]
         warn_user(
             f"Columns that are not numbers are left as they are: {words}."
+            + (DATES_AS_VALUES if any(map(_of_times, left)) else "")
             + cure_of_marks(value for raw in left for value in raw.values)
         )
     return [k for k in own if raws[k].numeric]
+
+
+def _of_times(raw: RawColumn) -> bool:
+    return any(isinstance(value, (dt.date, dt.timedelta)) for value in raw.seen[:1])
 
 
 def _has_dates(raw: RawColumn) -> bool:

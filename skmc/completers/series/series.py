@@ -289,7 +289,8 @@ class SeriesCompleter(Estimator):
         X : DataFrame of pandas or polars, or container as for completers, of shape \
 (n_times, n_columns)
             Series, or a single one as a pandas or polars Series; other methods return
-            then one, too. NaN, None and pandas' NA mark missing cells.
+            then one, too. NaN, None and pandas' NA mark missing cells. Columns of
+            dates, durations and text are left as they are, with a warning.
         y : Ignored
             Ignored; present for pipelines.
 
