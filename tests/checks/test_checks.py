@@ -51,7 +51,7 @@ FAULTS = [
     (TogetherCompleter, "transform_is_row_wise", "the order|depends on other", "alone"),
     (RandomCompleter, "is_deterministic", "np.random was used", "rng"),
     (LooseCompleter, "bad_parameters_are_named", "no constraints: level", "annotate"),
-    (UnmaskingCompleter, "masks_are_never_dropped", "under the mask", "read nothing"),
+    (UnmaskingCompleter, "masks_are_never_dropped", "under the mask", "do not read X"),
 ]
 
 
