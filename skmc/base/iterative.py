@@ -312,7 +312,8 @@ class IterativeCompleter(BaseCompleter):
         seen &= (seen & (distinct != 0)).any(0)
         core = np.ix_(seen.any(1), seen.any(0))
         hidden = np.zeros(distinct.shape, bool)
-        hidden[core] = self._drawn_distinct(distinct[core], share, seed)
+        if seen.any():
+            hidden[core] = self._drawn_distinct(distinct[core], share, seed)
         return hidden[place] & ~np.isnan(cells)
 
     def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
