@@ -481,8 +481,15 @@ class FactorizationCompleter(
         size = data.shape[0 if explicit or last is not None else 1]
 
         def drawn() -> Tensor:
-            numbers = rng.stream(rank).normal(size, rank, std=rank**-0.5)
-            return numbers.to(data.dtype).to(data.device)
+            # Empty rows, whose factors vanish, take no numbers from the others.
+            known = torch.ones(size, dtype=torch.bool, device=data.device)
+            if explicit:
+                known = data.counts > 0
+            n_known = int(known.sum())
+            numbers = rng.stream(rank).normal(n_known, rank, std=rank**-0.5)
+            found = numbers.new_zeros(size, rank, dtype=data.dtype, device=data.device)
+            found[known] = numbers.to(found)
+            return found
 
         start: Tensor | Callable[[], Tensor] = drawn  # may be large, so it is not kept
         if last is not None:
