@@ -9,12 +9,12 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from skmc.inverses.arguments import check_count, check_matrix, check_number
 from skmc.inverses.dsvd_steps import objective, random_orthonormal, scaled, step_of_side
 from skmc.inverses.inverse import LDMinv
 from skmc.inverses.inverse_training import descend
 from skmc.inverses.stiefel import check_orthonormal
 from skmc.inverses.unrolled import unrolled
+from skmc.inverses.validation import check_count, check_matrix, check_number
 from skmc.linalg import SVD
 
 SEED = 20201  # not 0, which may have been the seed of the matrices

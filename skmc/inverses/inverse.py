@@ -7,9 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from skmc.inverses.arguments import check_count, check_matrix, check_number
 from skmc.inverses.inverse_training import Spectra, descend, fit_gauss_newton
 from skmc.inverses.unrolled import unrolled
+from skmc.inverses.validation import check_count, check_matrix, check_number
 
 HALVED_EVERY = 300  # steps of "sgd"
 MAX_ITER = {"gauss-newton": 100, "sgd": 1200}

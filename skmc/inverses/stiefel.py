@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.inverses.arguments import check_count, check_matrix, check_number
+from skmc.inverses.validation import check_count, check_matrix, check_number
 
 # Values of Wen and Yin.
 SUFFICIENT = 1e-4  # required share of the predicted decrease
