@@ -285,4 +285,4 @@ def test_air_is_good_without_tuning(kind):
             "svd": SVDCompleter(random_state=seed, device="cpu"),
         }.items():
             errors[name] += rmse(completer.fit_transform(X), truth, hidden)
-    assert errors.pop("air") < 1.05 * min(errors.values())
+    assert errors.pop("air") < max(1e-3, 1.05 * min(errors.values()))
