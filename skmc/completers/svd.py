@@ -215,9 +215,15 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         chosen = int(solution.n_iter) < self.max_iter
-        if chosen and solution.status[0] is Status.MAX_ITER:
+        reached = solution.status[0] is Status.MAX_ITER
+        if chosen and reached:
             return None
-        return super()._advice(solution, misfit)
+        advice = super()._advice(solution, misfit)
+        if advice and reached and self.rank != "auto":
+            advice += (
+                " A rank above that of the matrix converges slowly; try rank='auto'."
+            )
+        return advice
 
     def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         return held_out_by_content(cells, share, seed)

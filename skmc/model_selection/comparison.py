@@ -70,7 +70,8 @@ def compare(
         fifth of the cells. `CountSplit` holds out molecules of counts instead.
     metrics : str or sequence of str, default=("nmae",)
         "nmae", "mae", "rmse" or "relative_error": errors over the held-out cells as in
-        `skmc.metrics`; "nmae" divides by the range of all observed values. Lower is
+        `skmc.metrics`, in the units of ``X``: standardize columns of different units.
+        "nmae" divides by the range of all observed values. Lower is
         better. Tables have only "nmae", the mean
         error of cells as in `MixedCompleter.score`. A cell that is left missing has
         the error 1.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import mae, rmse
-from skmc.model_selection.ranking_scorer import check_scored
+from skmc.model_selection.ranking_scorer import check_metric, check_scored
 
 ERRORS = {"rmse": rmse, "mae": mae}
 
@@ -50,9 +50,12 @@ class ErrorScorer:
 
     metric: str = "rmse"
 
+    def __post_init__(self) -> None:
+        check_metric(self.metric, ERRORS)
+
     def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
         """Score a fitted completer on held-out cells."""
-        check_scored(self.metric, ERRORS, X)
+        check_scored(X)
         if not isinstance(estimator, BaseCompleter):
             raise TypeError(
                 f"{type(estimator).__name__} cannot predict cells; pass a completer."

@@ -14,10 +14,14 @@ from skmc.metrics import RANKING, Ranking
 BLOCK = 2**22  # largest number of cells ranked at once
 
 
-def check_scored(metric: str, known: Iterable[str], X: object) -> None:
-    """Check the metric of a scorer, and the cells that it scores."""
-    if metric not in known:
-        raise ValueError(f"metric must be among {tuple(known)}, got {metric!r}.")
+def check_metric(metric: str, names: Iterable[str]) -> None:
+    """Check the metric of a scorer."""
+    if metric not in names:
+        raise ValueError(f"metric must be among {tuple(names)}, got {metric!r}.")
+
+
+def check_scored(X: object) -> None:
+    """Check the cells that a scorer gets."""
     if not isinstance(X, Entries):
         raise TypeError(
             f"X must be Entries, the held-out cells, got {type(X).__name__}; pass "
@@ -69,9 +73,12 @@ class RankingScorer:
     k: int = 10
     threshold: float | None = None
 
+    def __post_init__(self) -> None:
+        check_metric(self.metric, RANKING)
+
     def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
         """Score a fitted completer on held-out cells."""
-        check_scored(self.metric, RANKING, X)
+        check_scored(X)
         if not hasattr(estimator, "recommend"):
             raise TypeError(
                 f"{type(estimator).__name__} cannot rank columns; use a completer with "

@@ -16,8 +16,8 @@ PRECISE, MOST_STEPS = 1e-12, 3000  # of conjugate gradients
 STILL = 1e-7  # change of a cell that only rounding changes
 
 
-def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
-    r"""Whether a mask can determine each cell of a matrix of known rank.
+def is_determined(observed: ArrayLike, rank: int) -> np.ndarray:
+    r"""Whether observed cells can determine each cell of a matrix of known rank.
 
     A cell is determined if no small change of the matrix, of the same rank and with the
     same values at the observed cells, changes it. This holds for nearly all matrices of
@@ -27,8 +27,9 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
 
     Parameters
     ----------
-    mask : array-like of shape (n_rows, n_cols)
-        True at the observed cells, as ``~np.isnan(X)``.
+    observed : array-like of shape (n_rows, n_cols)
+        True at the observed cells, as ``~np.isnan(X)``. This is the opposite of the
+        masks of `skmc.patterns.random` and of masked arrays.
     rank : int in [1, min(n_rows, n_cols)]
         Rank of the matrix.
 
@@ -40,7 +41,7 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        The mask is not a boolean matrix, or the rank is too small or too large.
+        ``observed`` is not a boolean matrix, or the rank is too small or too large.
 
     See Also
     --------
@@ -62,32 +63,34 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from skmc.patterns import is_determined
-    >>> mask = np.ones((6, 5), bool)
-    >>> mask[0, 1:] = False
-    >>> is_determined(mask, rank=1).all(), is_determined(mask, rank=2).all(axis=1)
-    (np.True_, array([False,  True,  True,  True,  True,  True]))
+    >>> observed = np.ones((6, 5), bool)
+    >>> observed[0, 1:] = False
+    >>> is_determined(observed, rank=1).all()
+    np.True_
+    >>> is_determined(observed, rank=2).all(axis=1)
+    array([False,  True,  True,  True,  True,  True])
     """
-    mask = np.asarray(mask)
-    if mask.ndim != 2 or mask.dtype != bool:
+    observed = np.asarray(observed)
+    if observed.ndim != 2 or observed.dtype != bool:
         raise ValueError(
-            f"mask must be a boolean matrix, got shape {mask.shape} and type "
-            f"{mask.dtype}; pass ~np.isnan(X)."
+            f"observed must be a boolean matrix, got shape {observed.shape} and type "
+            f"{observed.dtype}; pass ~np.isnan(X)."
         )
-    largest = min(mask.shape)
+    largest = min(observed.shape)
     if not isinstance(rank, Integral) or not 1 <= rank <= largest:
         raise ValueError(
             f"rank={rank!r} must be an integer from 1 to min(n_rows, n_cols)={largest}."
         )
-    if mask.shape[0] < mask.shape[1]:
-        return is_determined(mask.T, rank).T
+    if observed.shape[0] < observed.shape[1]:
+        return is_determined(observed.T, rank).T
     rng = np.random.RandomState(0)
-    present = [np.ones(size, bool) for size in mask.shape]
-    factors = [rng.randn(size, rank) for size in mask.shape]
-    changes = [rng.randn(size, rank) for size in mask.shape]
+    present = [np.ones(size, bool) for size in observed.shape]
+    factors = [rng.randn(size, rank) for size in observed.shape]
+    changes = [rng.randn(size, rank) for size in observed.shape]
     # A row or column with at most as many cells as the rank does not restrict others.
     removed = []
     while True:
-        seen = mask & present[0][:, None] & present[1]
+        seen = observed & present[0][:, None] & present[1]
         few = [present[axis] & (seen.sum(1 - axis) <= rank) for axis in (0, 1)]
         if not few[0].any() and not few[1].any():
             break
@@ -97,7 +100,7 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
     if seen.any():
         _change_core(seen, factors, changes)
     for axis, added, others in reversed(removed):
-        lines = mask if axis == 0 else mask.T
+        lines = observed if axis == 0 else observed.T
         for i in added:
             at = (lines[i] & others).nonzero()[0]
             F, others_changes = factors[1 - axis][at], changes[1 - axis][at]
@@ -106,7 +109,7 @@ def is_determined(mask: ArrayLike, rank: int) -> np.ndarray:
             right = others_changes @ factors[axis][i] + F @ x
             changes[axis][i] = x - np.linalg.lstsq(F, right)[0]
     change = changes[0] @ factors[1].T + factors[0] @ changes[1].T
-    return mask | (np.abs(change) < STILL)
+    return observed | (np.abs(change) < STILL)
 
 
 def _change_core(

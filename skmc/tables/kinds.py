@@ -245,10 +245,12 @@ class Rules:
         n_rows, count = len(raw.values), Counter(raw.seen)
         least = max(2, math.ceil(self.min_frequency * n_rows))
         common = {value: n for value, n in count.items() if n >= least}
-        if sum(common.values()) >= HALF * n_rows:
-            return self._categories(raw, set(common)), ""
         numbers = [word for word in words if is_number(word)]
-        if len(numbers) > HALF * len(raw.seen):
+        are_numbers = len(numbers) > HALF * len(raw.seen)
+        measured = are_numbers and any("." in word for word in numbers)  # not codes
+        if sum(common.values()) >= HALF * n_rows and not measured:
+            return self._categories(raw, set(common)), ""
+        if are_numbers:
             return None, (
                 f"numbers stored as text, such as {numbers[0]!r}; convert the column, "
                 "for example with pandas.to_numeric"

@@ -287,7 +287,7 @@ def test_a_search_routes_features(make, problem):
     with sklearn.config_context(enable_metadata_routing=True):
         completer = make().set_fit_request(row_features=True, col_features=True)
         search = GridSearchCV(
-            completer, {"rank": [1, 2]}, cv=KFold(2, shuffle=True, random_state=0)
+            completer, {"rank": [1, 2]}, cv=KFold(4, shuffle=True, random_state=0)
         )
         search.fit(Entries(X), **features)
     assert search.best_params_ == {"rank": 2}

@@ -85,6 +85,12 @@ CASES = {
         ),
         "'ticket' (numbers stored as text, such as '0.5'; convert",
     ),
+    "numbers as text, some of them frequent": (
+        lambda: MixedCompleter(MeanCompleter()).fit(
+            TABLE.assign(ticket=[f"{k % 3}.5" for k in range(12)])
+        ),
+        "'ticket' (numbers stored as text, such as '0.5'; convert",
+    ),
     "long form": (
         lambda: MixedCompleter(MeanCompleter()).fit(LONG),
         "'user' and 'day'",
