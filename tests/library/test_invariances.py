@@ -92,7 +92,8 @@ POSITIONS = {  # held-out cells, trees or initial factors are drawn by position
     SoftImputeCompleter,
     TreesCompleter,
 }
-SHAPE = {IALMCompleter, NCARLCompleter, SVTCompleter}  # a default follows the shape
+# A default, or that of a member, follows the shape.
+SHAPE = {AutoCompleter, IALMCompleter, NCARLCompleter, SVTCompleter}
 EVERYONE = {*COMPLETERS}
 # Completers whose cells move, and why. Elsewhere they do not; the error of the hidden
 # cells grows by at most a quarter even here.
