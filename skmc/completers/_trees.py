@@ -174,14 +174,23 @@ class FittedTrees(Completion):
         return self.statistics.fill(rest, self.row_map.predict(rest, positions))
 
 
-def on_grid(values: np.ndarray) -> np.ndarray:
-    """Standardized values that a tree is trained on, rounded to multiples of 2**-36.
+def on_grid(values: np.ndarray, bits: int = 36) -> np.ndarray:
+    """Standardized values that a tree is trained on, rounded to multiples of 2**-bits.
 
     Their sums have no rounding errors. So splits by different columns into the same
     parts are equally good, and the seed decides between them, not the order of the
     rows, the units of the data or the instructions of the processor.
     """
-    return np.round(values.astype(float) * 2.0**36) / 2.0**36
+    return np.round(values.astype(float) * 2.0**bits) / 2.0**bits
+
+
+def shares_on_grid(shares: np.ndarray) -> np.ndarray:
+    """Positive weights of rows with eight bits below their mean.
+
+    Sums of values of 22 bits that have these weights have no rounding errors, either.
+    """
+    unit = 2.0 ** (np.floor(np.log2(shares.mean())) - 8)
+    return unit * np.maximum(1, np.round(shares / unit))
 
 
 def single(cells: np.ndarray) -> np.ndarray:

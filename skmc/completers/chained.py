@@ -36,6 +36,7 @@ from skmc.completers._trees import (
     leaves_of,
     most_correlated,
     on_grid,
+    shares_on_grid,
     single,
     small,
 )
@@ -58,7 +59,6 @@ COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
 MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
-LEAST_SHARE = 1e-9  # smallest number of rows that a row counts as
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
@@ -711,7 +711,7 @@ class _ChainModel(Trees):
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
             # The Bayesian bootstrap: each row counts as a random number of rows.
-            share = np.maximum(rng.gamma(weights[rows]), LEAST_SHARE)
+            share = shares_on_grid(rng.gamma(weights[rows]))
             parts.append((*_trained(A, y, share, ridge, rng), rows))
             times.append(share)
         coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
@@ -820,7 +820,7 @@ def _trained(
         max_features=min(COLS_PER_SPLIT, split.shape[1]),
         random_state=rng.randint(2**31),
     )
-    tree.fit(split, on_grid(residual), sample_weight=weights, check_input=False)
+    tree.fit(split, on_grid(residual, 22), sample_weight=weights, check_input=False)
     return coefs, tree, tree.apply(split, check_input=False), residual
 
 
