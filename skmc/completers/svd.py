@@ -76,10 +76,10 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
         Time limit of `fit` in seconds of wall-clock time; the choice of
         hyper-parameters gets at most half of it. When it has passed, the fit ends after
         the running iteration, with a warning. None sets no limit.
-    tol : float >= 0, default=1e-3
+    tol : float >= 0, default=0.01
         Stop when the gradient along the matrices of this rank is at most ``tol`` times
         the misfit at the observed cells, both as Frobenius norms, and then an exact fit
-        ends at 1e-5 of the cells: a misfit below .01 of them counts as this.
+        ends at 1e-5 of the cells: a misfit below .001 of them counts as this.
     warm_start : bool, default=False
         Whether to start from the solution of the last `fit`, whose matrix must have had
         the same shape.
@@ -190,7 +190,7 @@ class SVDCompleter(TakesWeights, PartialFit, IterativeCompleter):
     _: KW_ONLY
     max_iter: Count = 2000
     max_time: Positive | None = None
-    tol: NonNegative = 1e-3
+    tol: NonNegative = 0.01
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"

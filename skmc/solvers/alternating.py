@@ -12,7 +12,7 @@ from skmc.solvers.relative import norm, ratio
 from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import SquaredError
 
-EXACT = 0.01  # relative misfit below which it no longer lowers the residual
+EXACT = 1e-3  # relative misfit below which it no longer lowers the residual
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
     ) -> Tensor:
         """Norm of the gradient along the rank-r matrices, relative to the misfit.
 
-        A misfit below ``.01 |P(M)|`` counts as this.
+        A misfit below ``.001 |P(M)|`` counts as this.
         """
         misfit = data.weighted(data.residual(current.X))
         means, R = data.centre(misfit)

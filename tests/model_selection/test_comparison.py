@@ -81,8 +81,6 @@ def test_bad_splits(matrix):
         next(CellSplit(fraction=1e-9).split(matrix))
 
 
-# Too high a rank converges slowly.
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_searches_accept_splits(matrix):
     search = GridSearchCV(
         SVDCompleter(), {"rank": [1, 2, 5]}, cv=CellSplit("patch", random_state=0)
