@@ -25,7 +25,7 @@ from skmc.model_selection import fit_batch
 HAVE_IT = [cls for cls in COMPLETERS if "warm_start" in cls().get_params()]
 # Hyper-parameters that are given, not chosen, so that the objective stays the same.
 PARAMS = {
-    SVDCompleter: [{"rank": 3}],
+    SVDCompleter: [{"rank": 3, "tol": 1e-5}],
     SoftImputeCompleter: [{"lambda_nuclear": 0.02}],
     FactorizationCompleter: [
         {"rank": 3, "lambda_ridge": 0.01},
