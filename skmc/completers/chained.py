@@ -84,13 +84,12 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     on the rows without one of ten parts, and draws the missing cells of each column
     given all other cells of the row, observed or drawn. Each model weights its rows at
     random, by the Bayesian bootstrap, so that models differ as much as estimates from
-    other rows would. Columns follow each other by
-    increasing number of missing cells. Four chains of sweeps run from different starts
-    until they agree, and the draws of later sweeps are kept. They differ in the weight
-    of the coefficients: two have ``lambda_ridge``, one has 100 times as much, and one
-    so much that only the tree is left. New rows follow the same sweeps with the models
-    of the fit. Draws of different sweeps or chains have different models, so the
-    uncertainty of the model is included.
+    other rows would. Columns follow each other by increasing number of missing cells.
+    Four chains of sweeps run from different starts until they agree, and the draws of
+    later sweeps are kept. They differ in the weight of the coefficients: two have
+    ``lambda_ridge``, one has 100 times as much, and one so much that only the tree is
+    left. New rows follow the same sweeps with the models of the fit. Draws of different
+    sweeps or chains have different models, so the uncertainty of the model is included.
 
     `transform` returns means, for small errors of cells. `sample` returns draws. Only
     these keep the variances, correlations and regressions of the complete data.
