@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import inspect
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Number, Real
@@ -21,7 +22,6 @@ from typing import (
 import numpy as np
 import torch
 
-from skmc.base.state import with_arrays, with_tensors
 from skmc.cells import is_na, like_input
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -38,6 +38,7 @@ from skmc.parameters import (
     Share,
     constraints_of,
 )
+from skmc.serialization import Packer, Unpacker, register
 
 if TYPE_CHECKING:  # scikit-learn has no types
     from numpy.typing import ArrayLike
@@ -210,6 +211,7 @@ class CompleterTags:
     unweighted: str = "it has no weights of cells"
 
 
+@register
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 class Estimator(
     FitSummary,
@@ -313,11 +315,21 @@ class Estimator(
         return np.concatenate([kept, flags])
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = with_arrays(super().__getstate__())
-        return state
+        """The attributes without tensors, as pickle and skops store them."""
+        packer = Packer({"self": self}, others=[])
+        content = json.dumps(packer.pack(super().__getstate__()))
+        return {
+            "content": content,
+            "arrays": packer.arrays,
+            "classes": {name: cls for cls, name in packer.names.items() if name},
+            "others": packer.others,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(with_tensors(state))
+        stored = {**state}
+        content = json.loads(stored.pop("content"))
+        unpacker = Unpacker(**stored, supplied={"self": self}, device="cpu")
+        vars(self).update(unpacker.unpack(content))
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may

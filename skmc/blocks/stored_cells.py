@@ -11,6 +11,8 @@ import numpy as np
 
 from skmc.blocks.fragments import arrow
 
+NOTHING: tuple[Any, dict] = None, {}
+
 
 @dataclass(eq=False)
 class StoredCells:
@@ -26,7 +28,9 @@ class StoredCells:
     """
 
     folder: str
-    _last: tuple[Any, dict] = field(default=(None, {}), init=False, repr=False)
+    _last: tuple[Any, dict] = field(
+        default=NOTHING, init=False, repr=False, metadata={"stored": NOTHING}
+    )
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)

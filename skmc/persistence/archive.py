@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 import skmc
-from skmc.persistence.serialize import Packer, StorageError, Unpacker
+from skmc.serialization import Packer, StorageError, Unpacker
 
 FORMAT = 4  # increased if older code would misread the files
 HEADER, ARRAYS = "skmc.json", "arrays"  # parts of the file

@@ -17,7 +17,7 @@ from torch import Tensor
 from skmc.linalg import ACTIVATIONS, ENTROPY, fresh_seed
 from skmc.loop import STORE, Solution, Work
 from skmc.persistence import archive
-from skmc.persistence.serialize import StorageError, attributes
+from skmc.serialization import StorageError, attributes
 from skmc.solvers import Solver
 
 KIND = "checkpoint"

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from skmc.base import HOOKS
 from skmc.persistence import archive
-from skmc.persistence.serialize import StorageError
+from skmc.serialization import StorageError
 
 
 def save(completer: Any, path: str | os.PathLike) -> None:
@@ -75,7 +75,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a completer that `save` wrote.
 
     Loading calls no function and no constructor that the file names, except those of
-    scikit-learn's compiled classes, such as trees, and imports only
+    scikit-learn's compiled classes, such as trees, and imports only modules of skmc and
     scikit-learn. The file may name classes of skmc and of scikit-learn and, if your
     program has imported them before, subclasses of skmc's base classes and of
     `torch.nn.Module`. The checksum detects damage and careless edits. It is not a

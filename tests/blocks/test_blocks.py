@@ -615,6 +615,19 @@ def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):
     assert not (tmp_path / "b" / writing.OWN / "unfinished").exists()
 
 
+def test_files_do_not_hold_blocks(files, tmp_path):
+    """Neither the cells nor the block that was read last."""
+    ratings = Entries.from_parquet(files, *NAMES, folder=tmp_path / "blocks")
+    completer = FactorizationCompleter(**SMALL).fit(ratings)
+    before = len(pickle.dumps(completer))
+    wanted = completer.recommend(users([1]), 3)
+    assert len(pickle.dumps(completer)) == before
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    assert again._fitted.seen._last == (None, {})
+    np.testing.assert_equal(again.recommend(users([1]), 3), wanted)
+
+
 def test_completers_that_take_blocks(files):
     ratings = Entries.from_parquet(files, *NAMES)
     assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"

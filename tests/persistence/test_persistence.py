@@ -23,6 +23,7 @@ from own_method import OwnCompleter
 from sklearn.callback import ProgressBar
 from sklearn.datasets import load_wine
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
@@ -44,7 +45,7 @@ from skmc import (
 from skmc.base import IterativeCompleter
 from skmc.completers import candidates_for
 from skmc.persistence import StorageError, archive, load, save
-from skmc.persistence.serialize import Packer, Unpacker
+from skmc.serialization import Packer, Unpacker
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -226,6 +227,16 @@ def test_pipelines_and_searches(tmp_path):
         np.testing.assert_array_equal(getattr(again, answer)(X), expected)
 
 
+def test_another_version_of_scikit_learn_is_told(tmp_path, monkeypatch):
+    completer = SVDCompleter(1)
+    completer.model = StandardScaler().fit(low_rank(9, 4))
+    monkeypatch.setattr("sklearn.base.__version__", "1.0")
+    save(completer, tmp_path / "c")
+    monkeypatch.undo()
+    with pytest.warns(InconsistentVersionWarning, match="Scaler from version 1.0"):
+        load(tmp_path / "c")
+
+
 @pytest.fixture
 def saved(tmp_path):
     X = low_rank(12, 6)
@@ -278,6 +289,7 @@ def test_a_file_names_only_classes_of_skmc(saved):
         "torch.jit._script.RecursiveScriptModule",
         "skmc.distributed.cluster.Client",  # runs code when it is deleted
         "skmc.persistence.archive.Path",
+        "skmc.__main__.main",  # the command
         "test_persistence.Deleted",
         "test_persistence.Point",
         "builtins.eval",

@@ -1,18 +1,33 @@
-"""Pickles hold arrays in place of tensors, and everything else as it is."""
+"""Pickles, skops and copies hold arrays in place of tensors, and keep all else."""
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections import Counter, defaultdict
+from functools import partial
+from pathlib import Path
 
 import numpy as np
+import own_method
+import pandas as pd
 import pytest
 import torch
 
 from skmc import SVDCompleter
-from skmc.base.state import with_arrays, with_tensors
+
+WAYS = [lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy, copy.copy]
 
 
+def restored(way, **attributes):
+    completer = SVDCompleter(1).fit(np.eye(4))
+    vars(completer).update(attributes)
+    again = way(completer)
+    assert vars(again).keys() == vars(completer).keys()
+    return again
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["pickle", "deepcopy", "copy"])
 @pytest.mark.parametrize(
     "value",
     [
@@ -26,28 +41,64 @@ from skmc.base.state import with_arrays, with_tensors
         torch.nn.Parameter(torch.ones(2)),
     ],
 )
-def test_tensors_keep_their_values_and_the_order_of_their_axes(value):
-    once = with_arrays({"a": value, "b": [value]})
-    found = with_tensors(pickle.loads(pickle.dumps(once)))
-    assert torch.equal(found["a"], value) and torch.equal(found["b"][0], value)
-    assert found["a"].dtype == value.dtype and type(found["a"]) is type(value)
-    assert np.array_equal(np.argsort(found["a"].stride()), np.argsort(value.stride()))
+def test_tensors_keep_their_values_and_strides(way, value):
+    again = restored(way, a=value, b=[value])
+    assert again.a is again.b[0] and type(again.a) is type(value)
+    assert torch.equal(again.a, value) and again.a.dtype == value.dtype
+    assert again.a.stride() == value.stride()
 
 
-def test_what_a_fit_shares_remains_shared():
-    tensor, cycle = torch.ones(2), [1]
+@pytest.mark.parametrize("way", WAYS, ids=["pickle", "deepcopy", "copy"])
+def test_what_a_fit_shares_remains_shared(way):
+    tensor, array, cycle = torch.ones(2), np.ones(3), [1]
     cycle.append(cycle)
-    state = {"a": tensor, "b": [tensor], "cycle": cycle, "pairs": {(1, 2): tensor}}
-    found = with_tensors(pickle.loads(pickle.dumps(with_arrays(state))))
-    assert found["a"] is found["b"][0] is found["pairs"][1, 2]
-    assert found["cycle"][1] is found["cycle"]
-    assert torch.equal(found["a"], tensor) and state["b"][0] is tensor
+    member = SVDCompleter(1).fit(np.eye(4))
+    vars(member).update(a=tensor, b=array)
+    again = restored(way, a=tensor, b=array, cycle=cycle, d={(1, 2): tensor}, m=member)
+    assert again.a is again.d[1, 2] is again.m.a and again.b is again.m.b
+    assert again.cycle[1] is again.cycle
+    assert torch.equal(again.a, tensor) and again.m.rank == 1
+
+
+def test_a_shared_array_is_stored_once():
+    array, member = np.random.rand(10_000), SVDCompleter(1)
+    member.array = array
+    completer = SVDCompleter([member, copy.copy(member)])
+    both = pickle.dumps([array, completer])
+    assert len(both) < 1.2 * array.nbytes
+    first, again = pickle.loads(both)
+    assert first is again.rank[0].array is again.rank[1].array
 
 
 def test_attributes_of_a_users_own_are_kept():
-    completer = SVDCompleter(1).fit(np.eye(4))
-    own = {"counts": Counter("aab"), "lists": defaultdict(list, {"a": [1]})}
-    vars(completer).update(own)
-    found = vars(pickle.loads(pickle.dumps(completer)))
-    assert {name: found[name] for name in own} == own
-    assert found["lists"].default_factory is list
+    own = {
+        "counts": Counter("aab"),
+        "lists": defaultdict(list, {"a": [1]}),
+        "function": np.linalg.svd,
+        "type": Path,
+        "twice": [partial(np.add, 1)] * 2,
+        "frame": pd.DataFrame({"a": [1, None]}),
+    }
+    again = restored(WAYS[0], **own)
+    assert again.lists.default_factory is list and again.type is Path
+    assert again.counts == own["counts"] and again.function is np.linalg.svd
+    assert again.twice[0] is again.twice[1] and again.twice[0](2) == 3
+    pd.testing.assert_frame_equal(again.frame, own["frame"])
+
+
+def test_an_attribute_may_refer_to_its_completer():
+    completer = SVDCompleter(1)
+    completer.me, completer.method = [completer], completer.fit
+    for way in WAYS[:2]:
+        again = way(completer)
+        assert again.me[0] is again is again.method.__self__
+
+
+def test_a_pickle_names_a_users_classes():
+    """So that pickle imports their modules."""
+    model = own_method.Product(torch.ones(3, 1), torch.ones(1, 2))
+    solver = own_method.NoisyDescent(model, [own_method.Ridge(0.5)])
+    again = restored(WAYS[0], solver_=solver)
+    assert again.solver_.terms[0](torch.ones(2, 2)) == 1
+    classes = again.__getstate__()["classes"].values()
+    assert {own_method.NoisyDescent, own_method.Product, own_method.Ridge} <= {*classes}

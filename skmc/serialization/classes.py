@@ -1,24 +1,20 @@
-"""Classes that a file may name. Files import only scikit-learn's modules."""
+"""Classes that a file may name. Files import only modules of skmc and scikit-learn."""
 
 from __future__ import annotations
 
 import importlib
-import sys
+from typing import Any, TypeVar
 
 from torch import nn
 
-from skmc.base import BaseCompleter
-from skmc.completers import MixedCompleter, SeriesCompleter, completer_classes
 from skmc.solvers import Result, Solver, State
 
-COMPLETERS = (BaseCompleter, MixedCompleter, SeriesCompleter)
-BASES = (*COMPLETERS, Solver, State, Result, nn.Module)  # terms are modules
-REGISTERED: list[type] = []
-completer_classes()  # imported, so that files may name them
+Class = TypeVar("Class", bound=type)
+REGISTERED: list[type] = [nn.Module, Result, Solver, State]  # terms are modules
 
 
-def register(class_: type) -> type:
-    """Allow files to hold instances of your own class.
+def register(class_: Class) -> Class:
+    """Allow files to hold instances of your own class and of its subclasses.
 
     Subclasses of skmc's completers, `Term`, `Solver`, `State`, `Result` and
     `torch.nn.Module` need no registration. Other classes among their attributes do.
@@ -59,15 +55,14 @@ def qualified_name(class_: type) -> str:
 def find_class(name: str) -> type | None:
     """Find the class that a file names, if the running program has defined it.
 
-    These are the classes of skmc, the subclasses of `BASES`, and registered classes. Of
-    PyTorch's own modules, only those in ``torch.nn`` are included. A class that runs
-    code when an instance is deleted is excluded.
+    These are the classes of skmc and scikit-learn, and the registered ones and their
+    subclasses. Of PyTorch's own modules, only those in ``torch.nn`` are included. A
+    class that runs code when an instance is deleted is excluded.
     """
     module, _, last = name.rpartition(".")
     top = module.partition(".")[0]
-    if top == "skmc":  # attributes of other modules may cause an import
-        candidates = [vars(sys.modules.get(module, object)).get(last)]
-    elif top == "sklearn":  # installed with skmc, and safe to import
+    candidates: list[Any]
+    if top in ("skmc", "sklearn"):  # installed, and safe to import
         try:
             candidates = [vars(importlib.import_module(module)).get(last)]
         except ImportError:
@@ -75,10 +70,7 @@ def find_class(name: str) -> type | None:
     elif top == "torch" and not module.startswith("torch.nn."):
         candidates = []
     else:
-        candidates = [
-            *REGISTERED,
-            *(cls for base in BASES for cls in _subclasses(base)),
-        ]
+        candidates = [cls for base in REGISTERED for cls in _subclasses(base)]
     named = [
         cls
         for cls in candidates

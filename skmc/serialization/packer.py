@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from skmc.new_rows import Deferred
-from skmc.persistence.classes import find_class, qualified_name, why_not_storable
-from skmc.persistence.compound import DTYPES, KINDS, is_extension, tag_of
+from skmc.serialization.classes import find_class, qualified_name, why_not_storable
+from skmc.serialization.compound import DTYPES, KINDS, is_extension, tag_of
 
 JSON_TYPES = (bool, int, str, type(None))
 BUILT_IN: tuple[type, ...] = (dict, float, int, list, set, str, tuple)
@@ -47,14 +47,20 @@ class Packer:
         Objects that are not stored. `Unpacker` gets them under the same names.
     omit : tuple of str
         Beginnings of the names of attributes that are not stored.
+    others : list, optional
+        List to which objects are appended that cannot be stored, for pickle. By default
+        they raise a `TypeError`.
     """
 
     def __init__(
-        self, supplied: Mapping[str, Any] = {}, omit: tuple[str, ...] = ()
+        self,
+        supplied: Mapping[str, Any] = {},
+        omit: tuple[str, ...] = (),
+        others: list[Any] | None = None,
     ) -> None:
         self.supplied = {id(value): name for name, value in supplied.items()}
-        self.omit = omit
-        self.names: dict[type, str] = {}
+        self.omit, self.others = omit, others
+        self.names: dict[type, str | None] = {}  # None for what cannot be stored
         self.arrays: list[np.ndarray] = []
         self.numbers: dict[int, int] = {}  # by the id of an object
         self.storages: dict[tuple, int] = {}
@@ -76,7 +82,13 @@ class Packer:
             node["id"] = self.numbers[id(value)] = len(self.numbers)
         if tag in KINDS:
             return node | {"items": self._each(KINDS[tag].parts(value))}
-        return node | getattr(self, f"_pack_{tag}")(value)
+        try:
+            return node | getattr(self, f"_pack_{tag}")(value)
+        except TypeError:
+            if self.others is None:
+                raise
+        self.others.append(value)
+        return node | {"$": "other", "item": len(self.others) - 1}
 
     def _each(self, values: Iterable[Any]) -> list:
         return [self.pack(value) for value in values]
@@ -143,15 +155,16 @@ class Packer:
 
     def _name(self, value: object) -> str:
         cls = type(value)
+        name = qualified_name(cls)
         if cls not in self.names:
-            name = qualified_name(cls)
-            if find_class(name) is not cls:
-                raise TypeError(f"{name} cannot be stored: {why_not_storable(cls)}.")
-            self.names[cls] = name
-        return self.names[cls]
+            self.names[cls] = name if find_class(name) is cls else None
+        if self.names[cls] is None:
+            raise TypeError(f"{name} cannot be stored: {why_not_storable(cls)}.")
+        return name
 
     def _store(self, value: np.ndarray) -> int:
-        value = np.ascontiguousarray(value).reshape(value.shape)
+        if not value.flags.c_contiguous:
+            value = value.copy()
         self.arrays.append(value.astype(value.dtype.newbyteorder("="), copy=False))
         return len(self.arrays) - 1
 
@@ -165,8 +178,12 @@ def field_names(class_: type) -> list[str] | None:
 
 def attributes(value: object) -> dict[str, Any]:
     """The attributes of an object that are stored."""
-    if (names := field_names(type(value))) is not None:
-        return {name: getattr(value, name) for name in names}
+    if field_names(type(value)) is not None:
+        parts = dataclasses.fields(cast(Any, value))
+        return {p.name: p.metadata.get("stored", getattr(value, p.name)) for p in parts}
+    if isinstance(value, BaseEstimator):  # with the version of scikit-learn's
+        state: dict[str, Any] = BaseEstimator.__getstate__(value)
+        return state
     dropped = HOOKS - {"training"} if isinstance(value, nn.Module) else ()
     return {k: v for k, v in vars(value).items() if k not in dropped}
 
@@ -174,8 +191,8 @@ def attributes(value: object) -> dict[str, Any]:
 class Unpacker:
     """The inverse of `Packer`.
 
-    A class that the file names is looked up among those that the program has already
-    defined. Neither its ``__init__`` nor any function is called.
+    A class that the file names is looked up by `find_class`. Neither its ``__init__``
+    nor any function is called.
 
     Parameters
     ----------
@@ -185,6 +202,10 @@ class Unpacker:
         Objects that are not stored, as for `Packer`.
     device : str, optional
         Device of all tensors. By default each is placed on its original one.
+    classes : mapping of str to type
+        Classes that are not looked up.
+    others : sequence
+        Those of the `Packer`.
     """
 
     def __init__(
@@ -192,11 +213,13 @@ class Unpacker:
         arrays: list[np.ndarray],
         supplied: Mapping[str, Any] = {},
         device: str | None = None,
+        classes: Mapping[str, type] = {},
+        others: Sequence[Any] = (),
     ):
         self.arrays = arrays
         self.supplied = supplied
         self.device = device
-        self.classes: dict[str, type] = {}
+        self.classes, self.others = dict(classes), others
         self.objects: dict[int, Any] = {}  # by their numbers
         self.storages: dict[tuple, Tensor] = {}
 
@@ -209,6 +232,8 @@ class Unpacker:
             return self.objects[node["id"]]
         if tag == "supplied":
             return self.supplied[node["name"]]
+        if tag == "other":
+            return self._remember(node, self.others[node["item"]])
         if tag in KINDS:
             value = KINDS[tag].make(*self._each(node["items"]))
         elif hasattr(self, f"_unpack_{tag}"):
@@ -301,9 +326,11 @@ class Unpacker:
             names
         ):
             raise StorageError(f"{cls.__name__} has other fields than in the file")
-        vars(value).update(
-            {name: self.unpack(part) for name, part in attributes_of_node.items()}
-        )
+        state = {name: self.unpack(part) for name, part in attributes_of_node.items()}
+        if "_sklearn_version" in state:
+            BaseEstimator.__setstate__(value, state)  # warns of another version
+        else:
+            vars(value).update(state)
         return value
 
     def _class(self, node: dict) -> type:
