@@ -50,6 +50,7 @@ from skmc.completers.gaussian.censoring import (
     warn_of_limits,
 )
 from skmc.completers.gaussian.distributions import ExpectedSums, Gaussian
+from skmc.completers.gaussian.draws import drawn_scores
 from skmc.completers.gaussian.em import EM, ChunkedEM, FactorEM, GaussianResult
 from skmc.completers.gaussian.regression import terms
 from skmc.linalg import (
@@ -74,9 +75,6 @@ ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
 FIRST_STEPS = 20  # of data augmentation before the first draw of the model
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
-REDRAWS = 5  # of rows outside of bounds
-SWEEPS = 10  # of Gibbs sampling of the rows that are still outside
-START_SWEEPS = 8  # of expectation propagation before it, for cells beyond limits
 MOST_LEVELS = 32  # largest number of values that are treated as ordered levels
 OFTEN = 3  # times the median number of cells of a value, for a point mass
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
@@ -781,7 +779,7 @@ class Conditional(Fitted):
         limits, beyond = self._limits(bounds), self._limits_of(cells)
         models = self._posterior(ridge, rng, limits)
         for k, model in zip(range(n_samples), models, strict=False):
-            drawn = _drawn(model, scores, seen, rng, limits, beyond)
+            drawn = drawn_scores(model, scores, seen, rng, limits, beyond)
             values = self.statistics.fill(cells, self.marginals.drawn(drawn, rng))
             if bounds is not None:
                 values = self._into(values, cells, bounds, rng)
@@ -836,7 +834,7 @@ class Conditional(Fitted):
         missing, steps = (times @ (~seen).double()).numpy(), FIRST_STEPS
         while True:
             for _ in range(steps):
-                whole = _drawn(model, scores, seen, rng, limits, beyond)
+                whole = drawn_scores(model, scores, seen, rng, limits, beyond)
                 order = np.lexsort((rng.random_sample(len(missing)), missing))
                 model = Gaussian.from_posterior(whole, times, ridge, order, rng)
             steps = POSTERIOR_STEPS
@@ -860,69 +858,6 @@ class Conditional(Fitted):
             moved = torch.where(varies, (a.shift[0] - shift) / scale, 0.0)
             mean[:old] = model.mean * factor + moved
         return model.extended(mean, factor)
-
-
-def _drawn(
-    model: Any,
-    scores: Tensor,
-    seen: Tensor,
-    rng: np.random.RandomState,
-    limits: tuple[Tensor, Tensor] | None = None,
-    beyond: Censoring | None = None,
-) -> Tensor:
-    """Draw the missing scores given the observed ones, within limits.
-
-    A draw z of the whole rows is corrected by the conditional mean of the difference at
-    observed cells. Rows outside of the limits are drawn again, or by Gibbs sampling
-    after several draws outside. Rows with cells that may be ``beyond`` limits of
-    detection are drawn by Gibbs sampling.
-    """
-
-    def free(scores: Tensor, seen: Tensor) -> Tensor:
-        z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
-        drawn: Tensor = z + model(scores - z + model.mean, seen) - model.mean
-        return drawn
-
-    drawn = free(scores, seen)
-    if limits is None:
-        end = torch.full_like(model.mean, math.inf)
-        limits = -end, end
-    low, high = limits
-    censored = torch.zeros_like(seen) if beyond is None else beyond.of(~seen)
-    for _ in range(REDRAWS):
-        outside = (~seen & ((drawn < low) | (drawn > high))).any(1)
-        if not outside.any():
-            break
-        drawn[outside] = free(scores[outside], seen[outside])
-    outside |= censored.any(1)
-    if not outside.any():
-        return drawn
-    bounded = low.isfinite() | high.isfinite() | censored[outside]
-    precision = torch.linalg.inv(model.covariance)
-    x, known = drawn[outside], seen[outside]
-    if beyond is not None:
-        beyond = beyond.rows(outside)
-        values = torch.where(known, x, 0.0)
-        expected = beyond.completed(model, values, known, START_SWEEPS)
-        noise = torch.from_numpy(rng.standard_normal(x.shape))
-        x = torch.where(known, x, expected.mean + expected.variance.sqrt() * noise)
-    x = torch.where(known, x, x.clamp(low, high))
-    for _ in range(SWEEPS):
-        for j in bounded.any(0).nonzero()[:, 0].tolist():
-            rows = ~known[:, j] & bounded[:, j]
-            variance = 1 / precision[j, j]
-            pull = (x[rows] - model.mean) @ precision[j] * variance
-            mean, std = (x[rows, j] - pull).numpy(), float(variance.sqrt())
-            ends = float(low[j]), float(high[j])
-            if beyond is None:
-                found = truncated_normal(mean, std, *ends, rng)
-            else:
-                found = beyond.drawn(mean, std, *ends, rows, j, rng)
-            x[rows, j] = torch.from_numpy(found)
-        if not (known | bounded).all():
-            x = free(x, known | bounded)
-    drawn[outside] = x
-    return drawn
 
 
 @dataclass(frozen=True, eq=False)
