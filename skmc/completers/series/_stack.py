@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -70,42 +71,17 @@ class SeriesStack:
         n_classes = len(cells).bit_length()
         step = mean.period if len(cells) >= 3 * mean.period else 1
         lost = missing & present
-        n_hidden = round(HELD_OUT * (~missing).sum())
-
-        def held_out(
-            rest: np.ndarray, hidden: np.ndarray, group: Any
-        ) -> HeldOutResiduals:
-            """Fit the members to the rest, and compare them with hidden cells."""
-            mean.fit(rest, start)
-            residuals = np.empty((hidden.sum(), len(members)))
-            for k, member in enumerate(members):
-                found = member.fit(rest, start).predict(rest, start)
-                residuals[:, k] = (cells - found)[hidden]
-                tasks.done(member.name)
-            none = np.isnan(residuals).all(1)
-            residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
-            classes = gap_classes(np.isnan(rest), causal, n_classes)[hidden]
-            groups = np.broadcast_to(group, cells.shape)[hidden]
-            return HeldOutResiduals(residuals, classes, groups, np.nonzero(hidden)[1])
-
-        time = np.arange(len(cells))[:, None]
-        n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
+        rounds = hidden_gaps(missing, lost, step, rng)
+        if not causal:
+            rounds = chain(rounds, hidden_ends(missing, lost, step, rng))
         parts = []
-        for _ in range(n_rounds):
-            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
-            rest = np.where(hidden, np.nan, cells)
-            parts.append(held_out(rest, hidden, time // step))
-        ends, last = Ends.of(missing, lost, rng), len(cells)
-        for k in range(0 if causal else ends.n_rounds):
-            since, until = ends.moved(
-                missing, (k + rng.rand()) / ends.n_rounds, step, rng
-            )
-            sides = [(since[i] <= time) & (time < until[i]) for i in range(2)]
-            between = (since[0] <= time) & (time < until[1])
-            rest = np.where(between & ~sides[0] & ~sides[1], cells, np.nan)
-            hidden = (sides[0] | sides[1]) & ~missing & ~np.isnan(rest).all(0)
-            if hidden.any():
-                parts.append(held_out(rest, hidden, last + 2 * k + sides[1]))
+        for hidden, shown, group in rounds:
+            rest = np.where(shown, cells, np.nan)
+            residuals = _residuals(cells, hidden, rest, start, members, mean, tasks)
+            classes = gap_classes(~shown, causal, n_classes)[hidden]
+            groups = np.broadcast_to(group, cells.shape)[hidden]
+            series = np.nonzero(hidden)[1]
+            parts.append(HeldOutResiduals(residuals, classes, groups, series))
         held = HeldOutResiduals.joined(parts)
         shape = n_classes, cells.shape[1]
         transfers = np.array([member.transfers for member in members])
@@ -145,6 +121,65 @@ class SeriesStack:
         scale = found.scale[classes]
         variances = np.maximum(squares - np.square(values), 0) / np.square(scale)
         return otherwise + values, scale * found.spread.deviations(variances)
+
+
+# Hidden cells, the cells that remain, and groups of the hidden ones for `Stacking`.
+Round = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def hidden_gaps(
+    missing: np.ndarray,  # (n_times, n_series)
+    lost: np.ndarray,  # (n_times, n_series)
+    step: int,
+    rng: np.random.RandomState,
+) -> Iterator[Round]:
+    """Hide cells in gaps like those of the lost ones."""
+    n_hidden = round(HELD_OUT * (~missing).sum())
+    groups = np.arange(len(missing))[:, None] // step
+    n_rounds = int(np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS))
+    for _ in range(n_rounds):
+        hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
+        yield hidden, ~missing & ~hidden, groups
+
+
+def hidden_ends(
+    missing: np.ndarray,  # (n_times, n_series)
+    lost: np.ndarray,  # (n_times, n_series)
+    step: int,
+    rng: np.random.RandomState,
+) -> Iterator[Round]:
+    """Hide cells at first and last times, moved inwards, and all cells beyond."""
+    ends, time = Ends.of(missing, lost, rng), np.arange(len(missing))[:, None]
+    for k in range(ends.n_rounds):
+        lot = (k + rng.rand()) / ends.n_rounds
+        since, until = ends.moved(missing, lot, step, rng)
+        sides = [(since[i] <= time) & (time < until[i]) for i in range(2)]
+        at_end, between = sides[0] | sides[1], (since[0] <= time) & (time < until[1])
+        kept = between & ~at_end & ~missing
+        hidden = at_end & ~missing & kept.any(0)
+        if hidden.any():
+            yield hidden, kept, len(missing) + 2 * k + sides[1]
+
+
+def _residuals(
+    cells: np.ndarray,  # (n_times, n_series)
+    hidden: np.ndarray,  # (n_times, n_series)
+    rest: np.ndarray,  # (n_times, n_series)
+    start: int,
+    members: Sequence[Any],
+    mean: SeasonalMean,
+    tasks: FitTasks,
+) -> np.ndarray:  # (n_hidden, n_members)
+    """Residuals of hidden cells from members fitted to the rest."""
+    mean.fit(rest, start)
+    residuals = np.empty((hidden.sum(), len(members)))
+    for k, member in enumerate(members):
+        found = member.fit(rest, start).predict(rest, start)
+        residuals[:, k] = (cells - found)[hidden]
+        tasks.done(member.name)
+    none = np.isnan(residuals).all(1)
+    residuals[none] = (cells - mean.predict(rest, start))[hidden][none, None]
+    return residuals
 
 
 @dataclass(frozen=True)
