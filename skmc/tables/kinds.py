@@ -24,7 +24,6 @@ from skmc.tables.levels import Categorical, Ordinal, codes, sorted_levels
 from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import RawColumn
 
-LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
 LEAST_CATEGORIES = 300  # of a column that are completed in any case
 MOST_CELLS = 2_500_000  # of the matrix, for further categories of a column
@@ -197,16 +196,9 @@ class Rules:
         return Ordinal.of(positions, levels, raw.seen_weights, admitted)
 
     def _numeric(self, raw: RawColumn, k: int) -> Numeric:
+        if raw.overflow:
+            raise CannotComplete(raw.overflow)
         values = raw.floats
-        wrong = np.abs(values.astype(float)) > LARGEST
-        if wrong.any():
-            row = int(wrong.argmax())
-            infinite = np.isinf(values[row])
-            what = (
-                "infinity" if infinite else f"{values[row]:g}, whose square overflows,"
-            )
-            remedy = "replace it with NaN" if infinite else "use another unit"
-            raise CannotComplete(f"{raw.label} contains {what} in row {row}; {remedy}")
         observed = values[~np.isnan(values)]
         exponents = [
             v.as_tuple().exponent

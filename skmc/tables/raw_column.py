@@ -16,6 +16,7 @@ from skmc.cells import cure_of_marks
 # Types of pandas' missing values; pandas is optional, so it is not imported for this.
 MISSING_TYPES = ("NAType", "NaTType")
 SINGLE_PRECISION = ("float32", "float16", "float[pyarrow]")  # in names of types
+LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 Marks = tuple[object, ...]
 
 
@@ -120,6 +121,18 @@ class RawColumn:
             if isinstance(mark, Real) and not _is_bool(mark):
                 hidden = hidden | (values == float(mark))
         return np.where(hidden, values.dtype.type(np.nan), values)
+
+    @property
+    def overflow(self) -> str | None:
+        """Message of a number that cannot be squared, if there is one."""
+        wrong = np.abs(self.floats.astype(float)) > LARGEST
+        if not wrong.any():
+            return None
+        row = int(wrong.argmax())
+        value, what, remedy = self.floats[row], "infinity", "replace it with NaN"
+        if not np.isinf(value):
+            what, remedy = f"{value:g}, whose square overflows,", "use another unit"
+        return f"{self.label} contains {what} in row {row}; {remedy}"
 
     def _float(self, row: int) -> float:
         value = self.values[row]

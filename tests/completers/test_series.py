@@ -412,8 +412,8 @@ BAD = {
     "mixed": (lambda: frame([1, *HOURS[:5]]), "both dates and numbers"),
     "a single time": (lambda: frame(range(6))[:1], "single time"),
     "no series": (lambda: frame(range(6)) * np.nan, "no series"),
-    "infinite": (lambda: frame(range(6)).replace(1.0, np.inf), "infinite"),
-    "huge": (lambda: frame(range(6)) * 1e160, r"above 1e\+154"),
+    "infinite": (lambda: frame(range(6)).replace(1.0, np.inf), "infinity in row 0"),
+    "huge": (lambda: frame(range(6)) * 1e160, r"5e\+159, whose square"),
     "no rows": (lambda: frame(range(6))[:0], "no rows"),
     "far apart": (
         lambda: frame(HOURS[:2].append(HOURS[2:6] + pd.Timedelta("40000D"))),

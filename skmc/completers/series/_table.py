@@ -27,7 +27,6 @@ MONTH = 28 * DAY  # no month is shorter
 ALMOST = 0.01
 MOST_POSITIONS = 10  # for each row, in long series
 LONG = 100_000  # positions
-LARGEST = np.sqrt(np.finfo(float).max)
 DATES_AS_VALUES = (
     " To complete dates and durations, make numbers of them, such as (X['due'] - "
     "X['due'].min()) / pd.Timedelta('1D')."
@@ -295,13 +294,9 @@ def _has_dates(raw: RawColumn) -> bool:
 
 
 def _floats(raw: RawColumn) -> np.ndarray:
-    values = raw.floats.astype(float)
-    if (np.abs(values) > LARGEST).any():
-        raise ValueError(
-            f"{raw.label} has a number that is infinite, or above {LARGEST:.0e}, whose "
-            "square overflows; mask it, or use other units."
-        )
-    return values
+    if raw.overflow:
+        raise ValueError(f"{raw.overflow}.")
+    return raw.floats.astype(float)
 
 
 def _observed(
