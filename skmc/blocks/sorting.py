@@ -112,26 +112,17 @@ def gathered(
     order = np.argsort(key, kind="stable")
     key = key[order]
     cells = {name: table[name].to_numpy()[order] for name in table.column_names[2:]}
-    new = np.append(True, key[1:] != key[:-1])
-    if not new.all():
-        if duplicates == "error":
-            twice = key[np.argmin(new)]
-            place = [
-                read_ids(folder, name)[int(code)].as_py()
-                for name, code in zip(SIDES, divmod(twice, width), strict=True)
-            ]
-            place[0] = read_ids(folder, "row")[int(twice // width) + first].as_py()
-            raise ValueError(
-                f"The cell of row {place[0]!r} and column {place[1]!r} occurs more "
-                "than once; pass duplicates='last' or duplicates='mean'."
-            )
-        begin = np.flatnonzero(new)
-        if duplicates == "last":
-            at = np.append(begin[1:], len(key)) - 1
-            cells = {name: column[at] for name, column in cells.items()}
-        else:
-            cells = _averaged(begin, **cells)
-        key = key[begin]
+    twice = key[1:][key[1:] == key[:-1]]
+    if len(twice) and duplicates == "error":
+        places = divmod(int(twice[0]) + first * width, width)
+        ids = zip(SIDES, places, strict=True)
+        row, col = (read_ids(folder, name)[k].as_py() for name, k in ids)
+        raise ValueError(
+            f"The cell of row {row!r} and column {col!r} occurs more than once; pass "
+            "duplicates='last' or duplicates='mean'."
+        )
+    if len(twice):
+        key, cells = _without_duplicates(key, cells, duplicates == "last")
     row, col = key // width, key % width
     target = folder / side
     target.mkdir(exist_ok=True)
@@ -148,6 +139,19 @@ def gathered(
         _write_files(folder / "col-parts", f"{number:06d}", others, transpose)
     value, weight = cells["value"].astype(float), cells.get("weight")
     return statistics(row, value, last - first, weight)
+
+
+def _without_duplicates(
+    key: np.ndarray,  # (n_cells,), sorted
+    cells: dict[str, np.ndarray],
+    keep_last: bool,
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Replace cells of the same key by the last one, or by their mean."""
+    begin = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    if not keep_last:
+        return key[begin], _averaged(begin, **cells)
+    last = np.append(begin[1:], len(key)) - 1
+    return key[begin], {name: column[last] for name, column in cells.items()}
 
 
 def _averaged(
