@@ -277,7 +277,8 @@ class Unpacker:
         device = self.device or node["device"]
         key = node["memory"], device
         if key not in self.storages:
-            array = self.arrays[node["memory"]].reshape(-1).view(np.uint8)
+            array = np.require(self.arrays[node["memory"]], requirements="W")
+            array = array.reshape(-1).view(np.uint8)  # joblib maps read-only files
             self.storages[key] = torch.from_numpy(array).to(device)
         dtype = DTYPES[node["dtype"]]
         memory = self.storages[key]

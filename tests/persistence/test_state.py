@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
 
+import joblib
 import numpy as np
 import own_method
 import pandas as pd
@@ -68,6 +69,15 @@ def test_a_shared_array_is_stored_once():
     assert len(both) < 1.2 * array.nbytes
     first, again = pickle.loads(both)
     assert first is again.rank[0].array is again.rank[1].array
+
+
+def test_a_pickle_is_read_from_a_mapped_file(tmp_path):
+    completer = restored(WAYS[0], a=torch.ones(100))
+    joblib.dump(completer, tmp_path / "c")
+    again = joblib.load(tmp_path / "c", mmap_mode="r")
+    again.a += 1
+    assert (again.a == 2).all()
+    np.testing.assert_array_equal(again.transform(np.eye(4)), np.eye(4))
 
 
 def test_attributes_of_a_users_own_are_kept():
