@@ -241,6 +241,7 @@ class IterativeCompleter(BaseCompleter):
             self.check_every,
             given.known,
             given.scaling,
+            first,
         )
 
     def _last_fit(self, given: Given) -> Fitted | None:

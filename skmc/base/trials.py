@@ -43,6 +43,9 @@ class Trials:
         Graphs that `fit` was given.
     scaling : Scaling or None, default=None
         Scaling of the cells.
+    first_columns : int ndarray of shape (n_cols,) or None, default=None
+        For each column of a matrix that represents a table, the first column that
+        represents the same cell.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class Trials:
     check_every: int = 25
     known: Mapping[str, Any] = field(default_factory=dict)
     scaling: Any = None
+    first_columns: Any = None
     interrupted: bool = field(default=False, init=False)
     lowest: float = field(default=math.inf, init=False)
     solution: Solution | None = field(default=None, init=False)
@@ -95,13 +99,15 @@ class Trials:
         except OutOfTime:
             pass  # the best candidate so far is used
 
-    def run(self, solver: Solver, **params: Any) -> Solution:
+    def run(self, solver: Solver, train: Any = None, **params: Any) -> Solution:
         """Fit one candidate to the cells to train on.
 
         Parameters
         ----------
         solver : Solver
             Solver of the candidate.
+        train : Observed or None, default=None
+            Cells to train on. None is those of `cells`.
         **params : dict
             Parameters of `skmc.solve` that differ from those of this object.
 
@@ -114,7 +120,7 @@ class Trials:
         OutOfTime
             Time has passed, and this is not the first trial.
         """
-        train, _ = self.cells
+        train = self.cells[0] if train is None else train
         if self.interrupted:
             raise KeyboardInterrupt
         if self.n_solutions and seconds_left() <= 0:

@@ -11,7 +11,7 @@ from torch import Tensor
 from skmc import patterns
 from skmc.base import Choice, Trials
 from skmc.cells import Cells, Observed
-from skmc.new_rows import FoldIn, RowIndex
+from skmc.new_rows import FoldIn, content_order
 from skmc.solvers import HardRank, Solver
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
@@ -69,8 +69,7 @@ def noise_of(X: Tensor, trials: Trials) -> tuple[float, float]:
 
 def held_out_by_content(cells: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Draw cells to hold out that do not depend on the order of the rows."""
-    ranks = [np.searchsorted(np.sort(column), column) for column in cells.T]
-    order = RowIndex(np.array(ranks, float).T).order
+    order = content_order(cells)
     hidden = np.empty(cells.shape, bool)
     hidden[order] = patterns.random(cells[order], share, spare=True, random_state=seed)
     return hidden

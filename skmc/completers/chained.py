@@ -59,6 +59,7 @@ COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
 MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
+LEAST_SHARE = 0.1  # of the variance of the noise, in a residual of the training
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
@@ -169,6 +170,8 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
 
     Notes
     -----
+    Residuals of the training rows are smaller than the noise, as the coefficients fit
+    them; they are divided by the ratio of the deviations, which leverages give.
     A leaf has at least five donors. A model is trained on at most 5000 rows, and its
     inputs are at most 50 columns, those most correlated with its own. With ``n`` of
     these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
@@ -803,8 +806,12 @@ def _trained(
     ridge: float,
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
-    """Train the linear part and the tree; also leaves and residuals of the rows."""
-    coefs = np.zeros(A.shape[1] + 1)
+    """Train the linear part and the tree; also leaves and residuals of the rows.
+
+    The residuals have the variance of the noise: those of the linear fit ``H y`` are
+    divided by the norms of the rows of ``I - H``.
+    """
+    coefs, shrunk = np.zeros(A.shape[1] + 1), np.ones((len(A), 1))
     if y.shape[1] == 1:
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
         weighted = torch.from_numpy(weights)[:, None] * inputs
@@ -812,7 +819,11 @@ def _trained(
         gram.diagonal()[:-1] += ridge
         known = weighted.mT @ torch.from_numpy(y[:, 0])
         coefs = torch.linalg.solve(gram, known).numpy()
-    residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
+        hat = torch.linalg.solve(gram, inputs.mT).mT
+        leverage, spread = (hat * weighted).sum(1), hat @ (weighted.mT @ weighted)
+        squares = 1 - 2 * leverage + (hat * spread).sum(1)
+        shrunk = squares.clamp_min(LEAST_SHARE).sqrt().numpy()[:, None]
+    residual = (y - (A @ coefs[:-1] + coefs[-1])[:, None]) / shrunk
     split = single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
     tree = DecisionTreeRegressor(
         min_samples_leaf=max(1, min(MIN_LEAF, len(A) // 2)),

@@ -55,6 +55,14 @@ class RowIndex:
         return np.where(equal.all(1), position, -1)
 
 
+def content_order(
+    cells: np.ndarray,  # (n_rows, n_cols)
+) -> np.ndarray:  # (n_rows,)
+    """Order the rows by a hash of the ranks of their cells, whatever their order is."""
+    ranks = [np.searchsorted(np.sort(column), column) for column in cells.T]
+    return RowIndex(np.array(ranks, float).T).order
+
+
 def _canonical(cells: np.ndarray) -> np.ndarray:
     """One bit pattern for each number: a single NaN and no negative zero."""
     return np.where(np.isnan(cells), cells.dtype.type(np.nan), cells + 0)

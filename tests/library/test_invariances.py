@@ -87,7 +87,6 @@ NETWORKS = {  # random numbers for each row or column, whose steps are few
 DRAWS = {BayesianFactorizationCompleter, ChainedCompleter, SNNCompleter}
 POSITIONS = {  # held-out cells, trees or initial factors are drawn by position
     FactorizationCompleter,
-    GaussianCompleter,
     LinkedFactorizationCompleter,
     SoftImputeCompleter,
     TreesCompleter,
@@ -122,7 +121,7 @@ MOVED = {
     | NETWORKS
     | DRAWS
     | POSITIONS
-    | {AutoCompleter, KNNCompleter},
+    | {AutoCompleter, GaussianCompleter, KNNCompleter},
     "offset": {LogDetCompleter},  # a rank more for large means
     "single precision": {  # rounding changes steps or choices, or the random numbers
         *(AIRCompleter, PatchCNNCompleter, *NETWORKS, *DRAWS, *POSITIONS)

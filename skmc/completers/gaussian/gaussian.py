@@ -7,11 +7,11 @@ and covariance EM finds. `Conditional` completes fitted and new rows by them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from skmc.base import (
 )
 from skmc.blocks import ChunkedRows
 from skmc.cells import Cells, Container, Given, LikeObserved, Observed, Scaling
+from skmc.cells.copies import copies
 from skmc.completers._rank import checked_rank
 from skmc.completers.gaussian.censoring import (
     CensoredCells,
@@ -62,6 +63,7 @@ from skmc.linalg import (
     work_of,
 )
 from skmc.loop import solve
+from skmc.new_rows import content_order
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Result, Solver
 
@@ -72,6 +74,8 @@ TRIAL_STEPS = 3  # from the solution for the previous weight
 RANKS = (1, 2, 3, 5, 8, 12, 20)
 RANK_STEPS = 15
 ROWS_TRIED = 1000
+N_PARTS = 5  # of the rows, which are held out in turn until there are enough
+ROWS_JUDGED = 100
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
 FIRST_STEPS = 20  # of data augmentation before the first draw of the model
 POSTERIOR_STEPS = 3  # of data augmentation between two draws of the model
@@ -115,7 +119,7 @@ class GaussianCompleter(
         Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
         uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
-        chooses on held-out cells, see Notes.
+        chooses on held-out rows, see Notes.
     lower_limit : float, array-like, dict, "min" or None, default=None
         Limit of detection: a cell below it is always missing. One for all columns, one
         for each, by name or position, or a matrix of the shape of ``X`` with the limit
@@ -156,7 +160,8 @@ class GaussianCompleter(
         CPU.
         Computed in double precision.
     random_state : int, RandomState instance or None, default=None
-        Seed of the held-out cells of "auto". Otherwise nothing is random.
+        Seed of the held-out cells of ``rank="auto"`` with limits. Otherwise nothing is
+        random.
     min_value : float, array-like, dict or None, default=None
         Smallest value of completed cells and of draws: one for all columns, one for
         each, or by name or position. None, NaN and columns that a dict does not list
@@ -273,8 +278,9 @@ class GaussianCompleter(
     columns are nearly equal, the weight of one of them can have the opposite sign.
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
-    three steps at each from the last solution, until the likelihood of a held-out tenth
-    of the observed cells falls. Of more than 1000 rows it uses the first 1000.
+    three steps at each from the last solution, until the likelihood of held-out rows
+    falls: that of each cell given the others in its row. Fifths of the rows are held
+    out in turn until they have 100 rows. Of more than 1000 rows it uses the first 1000.
 
     References
     ----------
@@ -411,7 +417,7 @@ class GaussianCompleter(
             first = 1.0 if ridge == "auto" else ridge
             rank, start = self._follow_ranks(first, data, trials)
         if ridge == "auto":
-            ridge, start = self._follow_path(rank, trials, start)
+            ridge, start = self._follow_path(rank, data, trials, start)
         return Choice({"lambda_ridge": ridge, "rank": rank}, start)
 
     def _follow_ranks(
@@ -436,28 +442,34 @@ class GaussianCompleter(
         return best
 
     def _follow_path(
-        self, rank: int | None, trials: Trials, start: Any = None
+        self, rank: int | None, data: Cells, trials: Trials, start: Any = None
     ) -> tuple[float, Any]:
-        """Find the best weight on held-out cells, and the solution there.
+        """Find the best weight on held-out rows, and the solution there.
 
         The path begins at the weight 1 if there is a solution for it.
         """
-        best, model, lowest = (1.0, start), start, math.inf
+        best, lowest = (1.0, start), math.inf
         ridges = RIDGES if start is None else [r for r in RIDGES if r <= 1]
         with trials.interruptible():
-            if trials.cells[1] is None:
-                return best
-            for ridge in ridges:
-                solver = _em(trials.cells[0], ridge, rank, model)
-                trial = trials.run(solver, max_iter=TRIAL_STEPS)
-                model = trial.result.model
-                error = _surprise(model, *trials.cells)
+            rows: Any = self._for_trials(data)
+            if isinstance(rows, ChunkedRows):
+                rows = rows.first_rows()
+            parts = _held_out_rows(rows)
+            groups = _groups(trials.first_columns)
+            models = [start] * len(parts)
+            for ridge in ridges if parts else ():
+                error = 0.0
+                for k, (train, judged) in enumerate(parts):
+                    solver = _em(train, ridge, rank, models[k])
+                    trial = trials.run(solver, train, max_iter=TRIAL_STEPS)
+                    models[k] = trial.result.model
+                    error += _surprise(models[k], judged, groups)
                 if error >= lowest:
                     break
-                best, lowest = (ridge, model), error
+                best, lowest = (ridge, models[0]), error
         return best
 
-    def _for_trials(self, data: Observed) -> Cells:
+    def _for_trials(self, data: Any) -> Cells:
         return data.first_rows(ROWS_TRIED)
 
     def _make_solver(self, data: Cells, params: Params, rng: Randomness) -> Solver:
@@ -574,16 +586,60 @@ class GaussianCompleter(
         return self._fitted.sample(cells, n_samples, ridge, rng, self._bounds)
 
 
-def _surprise(model: Any, train: Any, held_out: Any) -> float:
-    """Negative log-likelihood of held-out cells, given the others in their rows.
+def _held_out_rows(data: Observed) -> list[tuple[Observed, Observed]]:
+    """Hold out fifths of the rows: cells to train on, and those of held-out rows.
+
+    The rows of the fit would prefer a covariance that is far too certain, because it
+    was learned from them. Neither the order of the rows nor rows or columns without
+    variation matter, and copies of a row are in one part.
+    """
+    cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+    varies = (np.nan_to_num(cells) != 0).any(0)
+    some = np.flatnonzero(~np.isnan(cells[:, varies]).all(1))
+    core = cells[np.ix_(some, varies)]
+    if not core.size:
+        return []
+    place = np.argsort(content_order(core))[copies(core)]
+    number = np.unique(place, return_inverse=True)[1]
+    n_rows = number.max() + 1
+    n_parts = min(N_PARTS, n_rows)
+    n_judged = min(n_parts, -(-ROWS_JUDGED * n_parts // n_rows))
+    found = []
+    for part in range(n_judged if n_parts > 1 else 0):
+        rows = some[number % n_parts == part]
+        hidden = np.zeros(cells.shape, bool)
+        hidden[rows] = ~np.isnan(cells[rows])
+        train, held_out = data.without(hidden)
+        constant = torch.from_numpy(~varies).to(data.device)
+        found.append((train, cast(Observed, held_out).hide(constant)))
+    return found
+
+
+def _surprise(model: Any, rows: Observed, groups: Sequence[np.ndarray]) -> float:
+    """Negative log-likelihoods of cells, each given the others in its row.
 
     A squared error would prefer a covariance that is far too certain where the few
-    held-out cells happen to be in rows with many others.
+    cells happen to be in rows with many others. Columns of one group represent one
+    cell, and are no others of each other.
     """
-    mean, variance = model.given_others(train.values.double(), train.mask)
-    off = held_out.values - mean
-    surprise = held_out.times * (off.square() / variance + variance.log())
-    return float(surprise[held_out.mask & (variance > 0)].sum())
+    values = rows.values.double()
+    mean, variance = model.given_others(values, rows.mask)
+    for columns in groups:
+        others = rows.mask.clone()
+        others[:, columns] = False
+        moments = model.given_others(values, others)
+        mean[:, columns], variance[:, columns] = (x[:, columns] for x in moments)
+    off = rows.values - mean
+    surprise = rows.times * (off.square() / variance + variance.log())
+    return float(surprise[rows.mask & (variance > 0)].sum())
+
+
+def _groups(first_columns: np.ndarray | None) -> list[np.ndarray]:
+    """Columns of each cell of a table that several of them represent."""
+    if first_columns is None:
+        return []
+    first, count = np.unique(first_columns, return_counts=True)
+    return [np.flatnonzero(first_columns == k) for k in first[count > 1]]
 
 
 def _em(data: Cells, ridge: float, rank: int | None, start: Any) -> Solver:
@@ -742,7 +798,7 @@ class Conditional(Fitted):
             pairs = zip((found.mean, found.variance), moments, strict=True)
             moments = tuple(torch.where(seen, old, new) for new, old in pairs)
         mean, variance = moments[0].numpy(), moments[1].numpy()
-        for columns in self._shared_cells():
+        for columns in _groups(self.first_columns):
             rows = np.flatnonzero(~np.isnan(cells[:, columns[0]]))
             rest = cells[rows]
             rest[:, columns] = np.nan
@@ -751,13 +807,6 @@ class Conditional(Fitted):
             mean[at] = moments[0][:, columns].numpy()
             variance[at] = moments[1][:, columns].numpy()
         return mean, variance
-
-    def _shared_cells(self) -> list[np.ndarray]:
-        """Columns of each cell of a table that several of them represent."""
-        if self.first_columns is None:
-            return []
-        first, count = np.unique(self.first_columns, return_counts=True)
-        return [np.flatnonzero(self.first_columns == k) for k in first[count > 1]]
 
     def std(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviation of each cell, given the others in its row."""
