@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import COMPLETERS, make
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skmc import (
     AIRCompleter,
@@ -19,10 +21,12 @@ from skmc import (
     FactorizationCompleter,
     GaussianCompleter,
     GradualNSRCompleter,
+    GroupedCompleter,
     IALMCompleter,
     KNNCompleter,
     LinkedFactorizationCompleter,
     LogDetCompleter,
+    MixedCompleter,
     NCARLCompleter,
     NonlocalCompleter,
     NSRCompleter,
@@ -34,6 +38,7 @@ from skmc import (
     TNNRCompleter,
     TreesCompleter,
 )
+from skmc.tables import MaskedToNaN
 
 M, N = 36, 6
 RNG = np.random.RandomState(0)
@@ -142,12 +147,39 @@ TOLERANCE = 0.02  # deviations, of what takes part in an iteration or a choice
 EXACT = {"another call", "order of memory"}
 
 
+def in_pipeline(cells):
+    scaler = StandardScaler()
+    pipeline = make_pipeline(MaskedToNaN(), scaler, GaussianCompleter())
+    return scaler.inverse_transform(pipeline.fit_transform(cells))
+
+
+def in_groups(cells):
+    table = np.column_stack([cells, np.ones(len(cells))])
+    return GroupedCompleter(GaussianCompleter(), by=cells.shape[1]).fit_transform(
+        table
+    )[:, :-1]
+
+
+WRAPPERS = {
+    "Mixed": lambda cells: MixedCompleter(GaussianCompleter()).fit_transform(cells),
+    "Grouped": in_groups,
+    "Pipeline": in_pipeline,
+}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
 def test_what_must_not_matter(cls):
-    def complete(cells):
-        return make(cls).fit_transform(cells)
+    check_changes(lambda cells: make(cls).fit_transform(cells), cls)
 
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_what_must_not_matter_to_wrappers(name):
+    check_changes(WRAPPERS[name], GaussianCompleter)
+
+
+def check_changes(complete, cls):
     own = complete(X)
     error = np.sqrt(np.mean(np.square(own - TRUTH)[HIDDEN]))
     for name, change in CHANGES.items():
