@@ -23,6 +23,7 @@ __all__ = [
     "LimitsWarning",
     "LongFormWarning",
     "UnitsWarning",
+    "UnknownCategoriesWarning",
     "UnknownIdentifiersWarning",
 ]
 
@@ -92,6 +93,10 @@ class LongFormWarning(CompletionWarning):
 
 class LimitsWarning(CompletionWarning):
     """Columns with limits of detection do not look like a normal distribution."""
+
+
+class UnknownCategoriesWarning(CompletionWarning):
+    """Categories were not in the fit; other cells are completed without them."""
 
 
 class UnknownIdentifiersWarning(CompletionWarning):

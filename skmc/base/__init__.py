@@ -14,6 +14,7 @@ from skmc.base.completer import (
     missing_indicator,
     validated,
 )
+from skmc.base.doubts import doubtful_number
 from skmc.base.estimator import (
     CHOICES,
     FOR_AUTHORS,

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
+from skmc.base.doubts import warn_of_doubtful_numbers
 from skmc.base.identifiers import (
     as_array,
     by_identifier,
@@ -60,6 +61,10 @@ def given_of(completer: Any, X: Container, known: Mapping[str, Any]) -> Given:
         known["cell_weight"] = _weights_in(X, completer)
     read = _given_as_cells if SparseObserved in completer.accepts else _given_as_matrix
     given = read(completer, X, known, one_unit)
+    is_table = not (one_unit or isinstance(X, Entries) or is_anndata(X))
+    if is_table and given.layout is None:
+        names = getattr(completer, "feature_names_in_", None)
+        warn_of_doubtful_numbers(given.matrix, names)
     if pictures and not (own_scaling == "columns" or says):
         check_picture(completer, given.data)
     if ids is None:

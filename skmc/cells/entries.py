@@ -231,7 +231,8 @@ class Entries:
         if weight is not None and duplicates != "error":
             raise ValueError("duplicates must be 'error' if cells have weights.")
         numbers = np.asarray(_column(frame, values, "values"))
-        cells = cls.from_triplets(row, col, numbers, shape, duplicates=duplicates)
+        cells = cls.__new__(cls)
+        cells._set(row, col, numbers, shape, duplicates, (row_ids, col_ids))
         cells.ids = row_ids, col_ids
         if weight is not None:
             cells.weights = np.asarray(_column(frame, weight, "weight"), float)
@@ -452,6 +453,7 @@ class Entries:
         values: ArrayLike,
         shape: tuple[int, ...] | None,
         duplicates: str,
+        ids: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         values = to_cells(values, name="values")
         if np.shape(values) != np.shape(rows):
@@ -480,9 +482,13 @@ class Entries:
         if len(unique) < len(flat):
             if duplicates == "error":
                 again = np.setdiff1d(np.arange(len(flat)), first)[0]
+                row, col = rows[again], cols[again]
+                if ids is not None:  # as users know them
+                    pairs = zip(ids, (row, col), strict=True)
+                    row, col = (repr(*own[[k]].tolist()) for own, k in pairs)
                 raise ValueError(
-                    f"the cell at row {rows[again]}, column {cols[again]} comes more "
-                    "than once; pass duplicates='mean' to average."
+                    f"the cell at row {row}, column {col} comes more than once; pass "
+                    "duplicates='mean' to average."
                 )
             values = np.bincount(where, values) / np.bincount(where)
             rows, cols = rows[first], cols[first]

@@ -46,7 +46,9 @@ from skmc.tables import (
     matrix_weights,
     read_table_weights,
     table_for,
+    unknown_categories,
     warn_of_columns,
+    warn_of_unknown,
     weights_of_table_rows,
     with_indicator,
     with_tables,
@@ -337,6 +339,7 @@ to these, default=numpy.nan
         self.indicator_ = indicator
         self._table, self.kinds_ = table, table.kinds
         self._row_names = row_names(X)
+        self._rare = {k: [*found] for k, found in unknown_categories(source).items()}
         self.categories_, self._calibrations = source.categories, calibrations
         return self
 
@@ -364,11 +367,14 @@ to these, default=numpy.nan
         Returns
         -------
         DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
-            Observed cells are unchanged. An array holds objects unless all columns are
+            Observed cells are unchanged. Categories that were not in the fit are
+            kept, and other cells are completed without them, with a warning. An
+            array holds objects unless all columns are
             numeric. Columns of ``add_indicator`` follow. Empty columns are dropped if
             ``keep_empty_features`` is False.
         """
         source = self._source(X)
+        warn_of_unknown(source, self._rare)
         matrix = self._completed(source.matrix)
         completed = source.completed(self._table.decode(matrix))
         completed = safe_indexing(

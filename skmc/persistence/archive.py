@@ -19,6 +19,7 @@ from skmc.serialization import Packer, StorageError, Unpacker
 
 FORMAT = 4  # increased if older code would misread the files
 HEADER, ARRAYS = "skmc.json", "arrays"  # parts of the file
+PICKLE = b"\x80"  # the first byte of a pickle file
 LENGTH = 2  # bytes of the length of a ZIP file's comment, which ends the file
 DIGITS = 64  # of a SHA-256
 COMPRESSED = 2**24  # bytes of arrays; more take long, and are mostly noise
@@ -84,6 +85,13 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
         size = max(0, raw.seek(0, os.SEEK_END) - LENGTH - DIGITS)
         digest = _digest_of(raw, size)
         if raw.read() != _comment(digest):
+            raw.seek(0)
+            if raw.read(1) == PICKLE:
+                raise StorageError(
+                    f"{path} is a pickle file, which can run any code when it is read; "
+                    "if you trust it, read it with joblib.load or pickle.load, and "
+                    "write it anew with skmc.persistence.save."
+                )
             raise StorageError(
                 f"{path} was damaged or tampered with, or was not written by skmc: its "
                 "checksum differs."

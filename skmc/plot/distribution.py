@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
+from skmc.base import warn_user
 from skmc.cells import in_order_of
 from skmc.plot.panels import axes_for
 from skmc.tables import RawColumn, as_table, marks_of_columns, positions_of, raw_columns
@@ -150,6 +151,11 @@ class DistributionDisplay:
         if columns is None:
             chosen = np.argsort(-count, kind="stable")[:MAX_COLUMNS]
             places = sorted(k for k in chosen.tolist() if count[k])
+            if (n_imputed := int((count > 0).sum())) > len(places):
+                warn_user(
+                    f"{len(places)} of {n_imputed} columns with imputed cells are "
+                    "drawn, those with most of them; pass columns to choose others."
+                )
         else:
             places = positions_of(before, columns, "columns")
         if not places or not count[places].all():

@@ -1,12 +1,14 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
+from skmc.base import doubtful_number
 from skmc.cells import MISSING_WORDS
 from skmc.tables.date_formats import DateFormat, as_dates
 from skmc.tables.doubts import (
     doubtful_date,
-    doubtful_number,
     doubtful_word,
+    unknown_categories,
     warn_of_columns,
+    warn_of_unknown,
 )
 from skmc.tables.explained import explained_in_table
 from skmc.tables.fit_arguments import (

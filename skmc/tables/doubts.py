@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from skmc.base import KeepsEmpty, warn_of_empty_columns, warn_user
+from skmc.base import KeepsEmpty, doubtful_number, warn_of_empty_columns, warn_user
+from skmc.base.doubts import LEAST_LEVELS
 from skmc.cells import Container, cure_of_marks, may_mark_missing
-from skmc.exceptions import ColumnsLeftWarning, DoubtfulCellsWarning, LongFormWarning
+from skmc.exceptions import (
+    ColumnsLeftWarning,
+    DoubtfulCellsWarning,
+    LongFormWarning,
+    UnknownCategoriesWarning,
+)
 from skmc.tables.column import Floats
 from skmc.tables.frames import raw_columns
 from skmc.tables.kinds import most_categories
-from skmc.tables.levels import Categorical
+from skmc.tables.levels import Categorical, Levels
+from skmc.tables.source import Source
 from skmc.tables.table import Table
 
 MAX_LONG = 5  # columns of a table in long form
 REPEATS = 3  # mean number of rows of a unit or a time, in long form
 LEAST = 5  # units or times
 NAMES = str, int, dt.date
-LEAST_LEVELS = 4  # of a column in which one of them can be odd
+MOST_SAID = 5  # categories of a column in a warning
 FAR = 10  # ranges of the other dates from a single date
-DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
 
 def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
@@ -89,6 +96,36 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
         )
 
 
+def unknown_categories(source: Source) -> dict[int, Counter]:
+    """Observed values of columns that are not among their levels, and their numbers."""
+    found = {}
+    for k, column in source.table.used:
+        unknown = np.isnan(source.numbers[:, k]) & ~source.missing[:, k]
+        if isinstance(column, Levels) and unknown.any():
+            values = raw_columns(source.X, source.table.marks)[k].values
+            found[k] = Counter(values[row] for row in np.flatnonzero(unknown))
+    return found
+
+
+def warn_of_unknown(source: Source, rare: Mapping[int, Sequence]) -> None:
+    """Warn about categories of rows that are neither levels nor ``rare`` in the fit."""
+    said = []
+    for k, found in unknown_categories(source).items():
+        for word in rare.get(k, ()):
+            found.pop(word, None)
+        names = ", ".join(f"{word!r} ({n})" for word, n in found.most_common(MOST_SAID))
+        more = f" and {len(found) - MOST_SAID} others" * (len(found) > MOST_SAID)
+        if found:
+            said.append(f"{source.names[k]!r} has {names}{more}")
+    if said:
+        warn_user(
+            "Some categories were not in the fit, with their numbers of cells: "
+            f"{'; '.join(said)}. They are kept, and other cells of their rows are "
+            "completed without them.",
+            UnknownCategoriesWarning,
+        )
+
+
 def _long_form(X: Any, table: Table) -> tuple[Any, Any] | None:
     """Find two columns that name the row and the column of a matrix.
 
@@ -129,36 +166,6 @@ def _doubts(X: Container, table: Table) -> dict[str, Any]:
         if doubt is not None:
             said[f"{raw.label}, row {doubt[0]}: {doubt[1]}"] = raw.values[doubt[0]]
     return said
-
-
-def doubtful_number(
-    values: Floats,  # (n_rows,)
-) -> tuple[int, str] | None:
-    """Find a number that may mark missing cells.
-
-    It is a million times as large as the median, or it is repeated and further from all
-    others than these are from each other.
-    """
-    levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    sizes = np.repeat(np.abs(levels), counts)
-    usual = np.median(sizes[sizes > 0]) if sizes.any() else 1.0
-    suspect = None
-    if len(sizes) and sizes.max() > DOUBTFUL_RATIO * usual:
-        suspect = levels[np.abs(levels).argmax()]
-        doubt = "is more than a million times as large as usual in this column"
-    elif len(levels) >= LEAST_LEVELS:
-        for end, others in ((0, levels[1:]), (-1, levels[:-1])):
-            gap = np.abs(others - levels[end]).min()
-            if counts[end] > 1 and gap > np.ptp(others):
-                suspect = levels[end]
-                doubt = (
-                    f"occurs {'twice' if counts[end] == 2 else f'{counts[end]} times'} "
-                    "and is far from all other values of this column"
-                )
-                break
-    if suspect is None:
-        return None
-    return int(np.flatnonzero(values == suspect)[0]), f"{suspect:.10g} {doubt}"
 
 
 def doubtful_date(

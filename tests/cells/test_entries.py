@@ -100,3 +100,9 @@ def test_duplicates_can_be_averaged():
         (0, 1, 5.0),
         (2, 1, 2.0),
     ]
+
+
+def test_a_cell_that_occurs_twice_is_named_by_its_identifiers():
+    table = {"user": ["ann", "bob", "ann"], "film": [7, 9, 7], "stars": [1.0, 2, 3]}
+    with pytest.raises(ValueError, match="row 'ann', column 7 comes more than once"):
+        Entries.from_frame(table, "user", "film", "stars")

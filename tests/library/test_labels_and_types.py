@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from conftest import KINDS, make
 
 from skmc import (
     Entries,
@@ -329,3 +331,19 @@ def test_a_unit_without_a_value():
     assert completed["y"].isna().tolist() == [False] * 20 + [True] * 20
     with pytest.raises(ValueError, match="unit='shop' has 'c' in row 0"):
         completer.transform(frame.replace("a", "c"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.__name__)
+def test_numbers_that_may_mark_missing_cells_are_named(cls):
+    """Where columns have units of their own: a picture or ratings may have such."""
+    rng = np.random.RandomState(0)
+    X = np.round(20 + 3 * rng.randn(40, 4), 1)
+    X[::7, 1], X[[3, 9, 21], 2] = np.nan, -999
+    completer = make(cls)
+    with pytest.warns(DoubtfulCellsWarning, match=r"-999: Column 2, row 3: .* 3 times"):
+        completer.fit(X)
+    X[[3, 9, 21], 2] = 30  # is as far from the others as it may be
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulCellsWarning)
+        completer.fit(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -682,3 +683,9 @@ def test_supplied_objects_are_not_stored():
     node = packer.pack([data])
     assert not packer.arrays
     assert Unpacker([], supplied={"data": data}).unpack(node)[0] is data
+
+
+def test_a_pickle_file_is_named_as_such(tmp_path):
+    (tmp_path / "fit.pkl").write_bytes(pickle.dumps({}))
+    with pytest.raises(StorageError, match="is a pickle file"):
+        load(tmp_path / "fit.pkl")

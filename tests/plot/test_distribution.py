@@ -10,6 +10,7 @@ from conftest import CONTAINERS
 from matplotlib.colors import to_hex
 
 from skmc import ChainedCompleter, GaussianCompleter, KNNCompleter, MixedCompleter
+from skmc.exceptions import CompletionWarning
 from skmc.metrics import scale_reduction
 from skmc.plot import ConvergenceDisplay, DistributionDisplay, HistoryDisplay
 
@@ -185,7 +186,8 @@ def test_columns_with_most_imputed_cells_are_drawn():
     X = np.random.RandomState(0).randn(30, 20)
     for k in range(20):
         X[: k + 1, k] = np.nan
-    display = DistributionDisplay.from_completion(X, np.nan_to_num(X))
+    with pytest.warns(CompletionWarning, match="12 of 20 columns"):
+        display = DistributionDisplay.from_completion(X, np.nan_to_num(X))
     assert list(display.observed) == [f"column {k}" for k in range(8, 20)]
     whole = DistributionDisplay.from_completion(X, np.nan_to_num(X), columns=range(20))
     assert len(whole.axes_) == 20
@@ -271,7 +273,7 @@ def test_other_estimators_have_no_chains(chained):
     frame, _ = chained
     with pytest.raises(ValueError, match="KNNCompleter has no chains"):
         ConvergenceDisplay.from_estimator(KNNCompleter().fit(frame))
-    whole = ChainedCompleter(n_draws=2, max_iter=1).fit(frame.fillna(1.0))
+    whole = ChainedCompleter(n_draws=2, max_iter=1).fit(frame.fillna(frame.mean()))
     with pytest.raises(ValueError, match="no cell was missing"):
         ConvergenceDisplay.from_estimator(whole)
 

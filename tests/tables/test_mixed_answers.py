@@ -14,12 +14,14 @@ from skmc import (
     AutoCompleter,
     Entries,
     GaussianCompleter,
+    KNNCompleter,
     MeanCompleter,
     MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     TreesCompleter,
 )
+from skmc.exceptions import UnknownCategoriesWarning
 from skmc.persistence import load, save
 from skmc.tables import drawn_by, source_of
 
@@ -347,3 +349,14 @@ def test_draws_of_held_out_cells_follow_the_seed(completer):
     missing = source.missing
     assert (one != other)[:, missing].mean() > 0.5
     np.testing.assert_array_equal(one[:, ~missing], other[:, ~missing])
+
+
+def test_categories_that_the_fit_has_not_seen_are_named():
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame({"a": rng.choice(list("xyz"), 60), "b": rng.randn(60)})
+    table.loc[::7, "b"] = np.nan
+    completer = MixedCompleter(KNNCompleter()).fit(table)
+    new = table.head(4).assign(a=["q", "q", "w", "x"])
+    with pytest.warns(UnknownCategoriesWarning, match=r"'a' has 'q' \(2\), 'w' \(1\)"):
+        completed = completer.transform(new)
+    assert [*completed["a"]] == ["q", "q", "w", "x"] and completed["b"].notna().all()

@@ -102,6 +102,7 @@ def test_null_columns_of_polars_get_the_type_of_the_fit(make):
     assert not filled.null_count().sum_horizontal().item()
 
 
+@pytest.mark.filterwarnings("ignore:Some categories were not in the fit")
 def test_categories_that_lack_the_answer_get_it(make):
     completer = make().fit(PANDAS)
     narrow = pd.Categorical([None, "u", None], categories=["u"])
