@@ -256,7 +256,7 @@ def test_more_cells_by_identifiers(table):
         ({"stars": [np.nan, 1.0]}, "values contains NaN at position 0"),
         (
             {"user": ["a", "a"], "film": [1, 1]},
-            "the cell at row 0, column 0 comes more",
+            "the cell at row 'a', column 1 comes more",
         ),
     ],
 )

@@ -419,6 +419,7 @@ def test_interrupting_the_choice_leaves_a_usable_completer(table, monkeypatch):
     assert np.isfinite(completer.transform(truth[:3] + 1)).all()
 
 
+@pytest.mark.filterwarnings("ignore:Some cells may mark missing ones")
 def test_levels_that_nothing_predicts_have_their_shares():
     """Means and draws, also of levels of very different shares."""
     rng = np.random.RandomState(0)
