@@ -74,7 +74,7 @@ TRIAL_STEPS = 3  # from the solution for the previous weight
 RANKS = (1, 2, 3, 5, 8, 12, 20)
 RANK_STEPS = 15
 ROWS_TRIED = 1000
-N_PARTS = 10  # of the rows, which are held out in turn until there are enough
+N_PARTS = 5  # of the rows, which are held out in turn until there are enough
 ROWS_JUDGED = 100
 STEPS_MORE = 3  # of EM over all rows, of `partial_fit`
 FIRST_STEPS = 20  # of data augmentation before the first draw of the model
@@ -587,7 +587,7 @@ class GaussianCompleter(
 
 
 def _held_out_rows(data: Observed) -> list[tuple[Observed, Observed]]:
-    """Hold out tenths of the rows: cells to train on, and those of held-out rows.
+    """Hold out fifths of the rows: cells to train on, and those of held-out rows.
 
     The rows of the fit would prefer a covariance that is far too certain, because it
     was learned from them. Neither the order of the rows nor rows or columns without
