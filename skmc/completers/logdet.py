@@ -391,8 +391,7 @@ class Recovery:
                 failed = solution.status[0] is Status.DIVERGED
                 given = state.has_settled and last and self.rank is not None
                 spare = n_cells > SURE * self.freedom(rank)
-                clear = spare or state.distance < CLEAR * closest
-                if (state.has_gap and clear) or given:
+                if state.has_gap or given:
                     refined = self.refine(state.candidate(rank))
                     if refined.exact:
                         self.offer(refined)
