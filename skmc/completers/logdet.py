@@ -38,9 +38,9 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Result, RowModelResult, Solver, State
 
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
-EXACT = 1e-9  # relative distance from the cells of a matrix that fits exactly
+EXACT = 1e-12  # relative distance from the cells of a matrix that fits exactly
 SPARE = 1.05  # fewest cells for each degree of freedom
-MORE = 60  # steps of the path beyond a matrix that fits up to noise
+WORSE = 2  # ranks after a fit up to noise that do not predict better, and end the path
 CLOSER = 0.5  # ratio of the misfits of two such matrices on the path
 UNITS = 1e3  # ratio of the columns' units above which they are scaled
 PATIENCE = 2, 8  # fewest steps at a rank, in the first path and later
@@ -50,7 +50,6 @@ SMALL_NOISE = 0.1  # relative deviation of the noise for which the same holds
 EXTRA = 5  # singular values that are computed beyond the rank
 AHEAD = 3  # most components beyond the rank that a step has
 ACCURACY, STEPS = 0.01, 150  # of the least squares of a step
-CLEAR = 0.03  # ratio of the misfit to that of an earlier gap, with few cells to spare
 GAP, CLOSE = 0.03, 0.1  # ratio of singular values, and misfit, of a matrix to refine
 STUCK = 0.97  # ratio of successive values that no longer fall
 ROUNDING = 1e-13  # relative distance from the cells of the most accurate fits
@@ -62,7 +61,6 @@ RIGID = 10_000_000  # cells of all stresses, up to which other solutions are exc
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
 REFINING_ACCURACY = 0.01, 1e-3  # of steps, and of those to a matrix that nearly fits
 NEARLY_EXACT = 1e-6
-BEYOND = 10  # ranks after the best one on held-out cells
 
 
 class LogDetCompleter(IterativeCompleter):
@@ -307,6 +305,9 @@ class Recovery:
         default=None, init=False
     )  # fits up to little noise
     alone: set[int] = field(default_factory=set, init=False)  # ranks tried alone
+    leader: tuple[LowRank, Tensor] | None = field(
+        default=None, init=False
+    )  # best prediction of held-out cells, and its errors
 
     def __post_init__(self) -> None:
         self.tolerance = _exactness(self.data)
@@ -373,7 +374,7 @@ class Recovery:
         ranks, n_cells = list(ranks), len(self.data.values)
         state: Any = None
         settled: list[LowRank] = []
-        limit, closest = self.max_iter, np.inf
+        closest, n_worse = np.inf, 0
         for rank in ranks:
             last = rank == ranks[-1]
             solver = LogDet(rank, patience, state)
@@ -383,7 +384,7 @@ class Recovery:
                         LowRankCandidate(state.candidate(rank), state.distance, False)
                     )
                     raise OutOfTime
-                left = max(1, limit - self.n_steps)
+                left = max(1, self.max_iter - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
                 state = solution.result.state
                 self.n_steps += int(solution.n_iter)
@@ -398,15 +399,17 @@ class Recovery:
                         return settled
                     if refined.misfit < SMALL_NOISE and spare:
                         if refined.misfit < CLOSER * closest:
-                            self.near = refined
-                            limit = self.n_steps + MORE
+                            self.near, n_worse = refined, 0
+                            self.leads(refined.X)
                         closest = min(closest, refined.misfit)
                 solver = replace(solver, start=state.after_refining())
-                over = failed or self.n_steps >= limit or self.is_over
+                over = failed or self.is_over
                 if state.has_settled or over:
                     break
             settled.append(state.candidate(rank))
-            if over:
+            if self.near is not None and rank > self.near.rank:
+                n_worse = 0 if self.leads(settled[-1]) else n_worse + 1
+            if over or n_worse == WORSE:
                 break
         return settled
 
@@ -444,21 +447,34 @@ class Recovery:
         return LowRankCandidate(best, misfit, misfit < self.tolerance)
 
     def most_likely(self, settled: list[LowRank]) -> LowRankCandidate:
-        """The rank with the lowest error of held-out cells, refined on all cells."""
-        _, held_out = self.trials.cells
-        best = settled[0]
-        if held_out is not None and len(settled) > 1:
-            lowest = np.inf
-            scale = held_out.values.abs().median()
+        """The rank that predicts held-out cells best, refined on all cells."""
+        if self.near is None:
+            self.leader = None
             for X in settled:
-                fit = self.refit(X)
-                # The median resists the rows with too few cells for the rank.
-                error = float(held_out.residual(fit.X).abs().median() / scale)
-                if error < lowest:
-                    lowest, best = error, fit.X
-                if X.left.shape[1] >= best.left.shape[1] + 2 and lowest < 0.3:
+                self.leads(X)
+                if X.left.shape[1] >= self.leader[0].left.shape[1] + WORSE:
                     break
-        return self.refine(best)
+        return self.refine(self.leader[0])
+
+    def leads(self, X: LowRank) -> bool:
+        """Whether a rank predicts held-out cells better than those before.
+
+        It has to be closer to more of them than chance allows. Single cells of rows
+        with too few cells for the rank, which may be far away, count as others do.
+        """
+        _, held_out = self.trials.cells
+        if held_out is None:
+            self.leader = self.leader or (X, held_out)
+            return False
+        X = self.refit(X).X
+        errors = held_out.residual(X).abs()
+        n, n_closer = len(errors), len(errors)
+        if self.leader is not None:
+            n_closer = int((errors < self.leader[1]).sum())
+        leads = n_closer > n / 2 + n**0.5
+        if leads:
+            self.leader = X, errors
+        return leads
 
     def refit(self, X: LowRank) -> Solution:
         """Least squares from a matrix, on the cells to train on."""
