@@ -40,7 +40,7 @@ from skmc.solvers import Result, RowModelResult, Solver, State
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-12  # relative distance from the cells of a matrix that fits exactly
 SPARE = 1.05  # fewest cells for each degree of freedom
-WORSE = 2  # ranks after a fit up to noise that do not predict better, and end the path
+WORSE = 4  # ranks after a fit up to noise that do not predict better, and end the path
 CLOSER = 0.5  # ratio of the misfits of two such matrices on the path
 UNITS = 1e3  # ratio of the columns' units above which they are scaled
 PATIENCE = 2, 8  # fewest steps at a rank, in the first path and later
@@ -468,13 +468,12 @@ class Recovery:
             return False
         X = self.refit(X).X
         errors = held_out.residual(X).abs()
-        n, n_closer = len(errors), len(errors)
         if self.leader is not None:
-            n_closer = int((errors < self.leader[1]).sum())
-        leads = n_closer > n / 2 + n**0.5
-        if leads:
-            self.leader = X, errors
-        return leads
+            n, n_closer = len(errors), int((errors < self.leader[1]).sum())
+            if n_closer <= n / 2 + n**0.5:
+                return False
+        self.leader = X, errors
+        return True
 
     def refit(self, X: LowRank) -> Solution:
         """Least squares from a matrix, on the cells to train on."""

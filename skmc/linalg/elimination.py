@@ -160,7 +160,10 @@ class Elimination:
         """Factor the systems of the rows; ``U`` is zero if it is None."""
         r = W.shape[1]
         one = torch.eye(r, dtype=W.dtype, device=W.device)
-        inverses = torch.linalg.inv(grams(cells, W) + RIDGE * one)
+        systems = grams(cells, W)
+        inverses = torch.linalg.inv(systems + RIDGE * one)
+        few = cells.starts.diff() < r
+        inverses[few] = torch.linalg.pinv(systems[few], rtol=RIDGE, hermitian=True)
         U = W.new_zeros(cells.shape[0], r) if U is None else U
         return cls(cells, U, W, inverses)
 
