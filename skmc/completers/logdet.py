@@ -336,22 +336,23 @@ class Recovery:
             return
         for patience in PATIENCE:
             settled = self.follow(range(1, self.largest + 1), patience)
-            if self.near is not None and not self.is_sure:
-                self.follow_one(self.near.rank)
-            if self.is_sure or self.is_over:
+            if self.best.exact or self.is_sure or self.is_over:
                 break
         else:
-            if not self.best.exact:
-                near = (self.near or self.most_likely(settled)).rank
-                for rank in (near - 1, near, near - 2, near + 1):
-                    self.follow_one(rank)
+            near = (self.near or self.most_likely(settled)).rank
+            for rank in (near - 1, near, near - 2, near + 1):
+                self.follow_one(rank)
+        lowest = None
+        while not self.is_sure and lowest != self.best.rank:
+            lowest = self.best.rank
+            self.follow_one(lowest - 1)
         if not self.best.exact:
             self.offer(self.most_likely(settled))
 
     def follow_one(self, rank: int) -> None:
         """Search at a rank alone, if this has not been tried and something is left."""
-        possible = 1 <= rank <= self.largest and rank not in self.alone
-        if possible and not (self.best.exact or self.is_over):
+        most = self.best.rank - 1 if self.best.exact else self.largest
+        if 1 <= rank <= most and rank not in self.alone and not self.is_over:
             self.alone.add(rank)
             self.follow([rank], PATIENCE[-1])
 
@@ -397,11 +398,15 @@ class Recovery:
                     if refined.exact:
                         self.offer(refined)
                         return settled
-                    if refined.misfit < SMALL_NOISE and spare:
-                        if refined.misfit < CLOSER * closest:
+                    if refined.misfit < min(SMALL_NOISE, CLOSER * closest):
+                        if spare:
                             self.near, n_worse = refined, 0
                             self.leads(refined.X)
-                        closest = min(closest, refined.misfit)
+                        if not self.is_sure:
+                            self.follow_one(rank)
+                        if self.best.exact and self.best.rank == rank:
+                            return settled
+                    closest = min(closest, refined.misfit)
                 solver = replace(solver, start=state.after_refining())
                 over = failed or self.is_over
                 if state.has_settled or over:
