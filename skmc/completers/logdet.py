@@ -51,6 +51,7 @@ EXTRA = 5  # singular values that are computed beyond the rank
 AHEAD = 3  # most components beyond the rank that a step has
 ACCURACY, STEPS = 0.01, 150  # of the least squares of a step
 GAP, CLOSE = 0.03, 0.1  # ratio of singular values, and misfit, of a matrix to refine
+RESTARTS, NEAR_ZERO = 4, 0.06  # random starts, and their size relative to the cells
 STUCK = 0.97  # ratio of successive values that no longer fall
 ROUNDING = 1e-13  # relative distance from the cells of the most accurate fits
 FLAT = 1e-3  # least weight in units of epsilon squared
@@ -282,6 +283,7 @@ class LowRankCandidate:
     X: LowRank
     misfit: float  # relative to the norm of the cells
     exact: bool
+    certain: bool = False  # one of its rows is certified, or it fits many cells
 
     @property
     def rank(self) -> int:
@@ -300,6 +302,7 @@ class Recovery:
     n_steps: int = field(default=0, init=False)
     work: int = field(default=0, init=False)  # steps times cells times components
     tolerance: float = field(init=False)
+    cells: SparseObserved = field(init=False)  # in their own precision
     best: LowRankCandidate = field(init=False)
     near: LowRankCandidate | None = field(
         default=None, init=False
@@ -311,7 +314,7 @@ class Recovery:
 
     def __post_init__(self) -> None:
         self.tolerance = _exactness(self.data)
-        self.data = _in_double(self.data)
+        self.cells, self.data = self.data, _in_double(self.data)
         zero = LowRank(*(self.data.values.new_zeros(n, 1) for n in self.data.shape))
         self.best = LowRankCandidate(
             zero, math.inf, exact=not bool(self.data.energy > 0)
@@ -331,30 +334,45 @@ class Recovery:
         return max(possible, default=1)
 
     def search(self) -> None:
-        """Follow the path of ranks twice, and then try those near the rank found."""
+        """Follow the path of ranks twice, and then ranks with few cells to spare."""
         if self.best.exact:  # all cells are zero
             return
         for patience in PATIENCE:
             settled = self.follow(range(1, self.largest + 1), patience)
             if self.best.exact or self.is_sure or self.is_over:
                 break
-        else:
-            near = (self.near or self.most_likely(settled)).rank
-            for rank in (near - 1, near, near - 2, near + 1):
-                self.follow_one(rank)
-        lowest = None
-        while not self.is_sure and lowest != self.best.rank:
-            lowest = self.best.rank
-            self.follow_one(lowest - 1)
+        self.restart()
         if not self.best.exact:
             self.offer(self.most_likely(settled))
 
-    def follow_one(self, rank: int) -> None:
-        """Search at a rank alone, if this has not been tried and something is left."""
+    def restart(self) -> None:
+        """Search at each rank with few cells to spare, from zero and from near it."""
+        n_cells, generator = len(self.data.values), torch.Generator().manual_seed(0)
+        size = NEAR_ZERO * (self.data.energy / n_cells).sqrt()
+        for attempt in range(1 + RESTARTS):
+            for rank in range(1, self.largest + 1):
+                if self.is_sure or self.is_over:
+                    return
+                if n_cells > SURE_OF_NOISE * self.freedom(rank):
+                    continue
+                start = None
+                if attempt:
+                    left, right = (
+                        torch.randn(n, rank, generator=generator, dtype=size.dtype)
+                        for n in self.data.shape
+                    )
+                    left, right = left.to(size.device), right.to(size.device)
+                    start = LowRank(size / rank**0.5 * left, right)
+                self.follow_one(rank, start)
+
+    def follow_one(self, rank: int, start: LowRank | None = None) -> None:
+        """Search at a rank alone if something is left; from zero, only once."""
+        if start is None and rank in self.alone:
+            return
         most = self.best.rank - 1 if self.best.exact else self.largest
-        if 1 <= rank <= most and rank not in self.alone and not self.is_over:
+        if 1 <= rank <= most and not self.is_over:
             self.alone.add(rank)
-            self.follow([rank], PATIENCE[-1])
+            self.follow([rank], PATIENCE[-1], start)
 
     @property
     def is_over(self) -> bool:
@@ -362,15 +380,17 @@ class Recovery:
 
     @property
     def is_sure(self) -> bool:
-        """Whether enough cells fit exactly, or more of them up to little noise."""
+        """Whether the answer is certain, or fits many cells up to little noise."""
         n_cells = len(self.data.values)
         if self.best.exact or self.near is None:
-            return self.best.exact and n_cells >= SURE * self.freedom(self.best.rank)
+            return self.best.certain
         freedom = self.freedom(self.near.rank)
         noise = self.near.misfit / (1 - min(0.9, freedom / n_cells)) ** 0.5
         return n_cells >= SURE_OF_NOISE * freedom and noise < SMALL_NOISE
 
-    def follow(self, ranks: Iterable[int], patience: int) -> list[LowRank]:
+    def follow(
+        self, ranks: Iterable[int], patience: int, start: LowRank | None = None
+    ) -> list[LowRank]:
         """Raise the rank where the path has settled; refine it where it has a gap."""
         ranks, n_cells = list(ranks), len(self.data.values)
         state: Any = None
@@ -378,7 +398,7 @@ class Recovery:
         closest, n_worse = np.inf, 0
         for rank in ranks:
             last = rank == ranks[-1]
-            solver = LogDet(rank, patience, state)
+            solver = LogDet(rank, patience, state or start)
             while True:
                 if state is not None and seconds_left() <= 0:
                     self.offer(
@@ -429,6 +449,9 @@ class Recovery:
 
         if order(found) < order(self.best):
             self.best = found
+            if found.exact:
+                many = len(self.data.values) >= SURE * self.freedom(found.rank)
+                found.certain = many or bool(certificate(self.cells, found.X)[0].any())
 
     def refine(self, X: LowRank) -> LowRankCandidate:
         """Least squares from a matrix, and its distance from the cells.
@@ -572,8 +595,8 @@ class LogDet(Solver):
         Rank of the matrix.
     patience : int, default=2
         Smallest number of steps before the iterates can settle.
-    start : LogDetState, optional
-        Last iterate, at this rank or at a smaller one; zero by default.
+    start : LogDetState or LowRank, optional
+        Last iterate, at this rank or at a smaller one, or the first; zero by default.
 
     References
     ----------
@@ -583,10 +606,10 @@ class LogDet(Solver):
 
     rank: int
     patience: int = PATIENCE[0]
-    start: LogDetState | None = None
+    start: LogDetState | LowRank | None = None
 
     def init(self, data: SparseObserved) -> LogDetState:
-        if self.start is not None:
+        if isinstance(self.start, LogDetState):
             same = self.start.spectrum.rank >= min(self.rank + EXTRA, *data.shape)
             if same:
                 return replace(self.start, has_settled=False)
@@ -602,7 +625,8 @@ class LogDet(Solver):
                 has_gap=False,
                 has_settled=False,
             )
-        X, misfit = data.zero(), data.values
+        X = self.start or data.zero()
+        misfit = -data.residual(X)
         return LogDetState(
             objective=data.energy / 2,
             X=X,
