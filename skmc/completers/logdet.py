@@ -40,7 +40,7 @@ from skmc.solvers import Result, RowModelResult, Solver, State
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-12  # relative distance from the cells of a matrix that fits exactly
 SPARE = 1.05  # fewest cells for each degree of freedom
-WORSE = 4  # ranks after a fit up to noise that do not predict better, and end the path
+WORSE = 4  # ranks that do not predict better than one before, and end the path
 CLOSER = 0.5  # ratio of the misfits of two such matrices on the path
 UNITS = 1e3  # ratio of the columns' units above which they are scaled
 PATIENCE = 2, 8  # fewest steps at a rank, in the first path and later
@@ -162,9 +162,12 @@ class LogDetCompleter(IterativeCompleter):
     singular value beyond it stops falling. Large components settle first, so small ones
     are found at any condition number. Where the singular values have a gap, least
     squares over the matrices of this rank are tried. If they fit all cells to a
-    relative accuracy of 1e-9, the search ends. Otherwise, a tenth of the cells is held
-    out and the ranks are compared. Near the limit of what is possible, a second and
-    slower search follows, and searches at fixed ranks.
+    relative accuracy of 1e-12, or to the precision of the data, the search ends. If
+    they nearly fit, the same rank is searched from the beginning. Near the limit of
+    what is possible, a second and slower search follows, and searches at each rank that
+    leaves few cells to spare, from several first matrices. If no matrix fits exactly, a
+    tenth of the cells is held out, and the rank is the lowest one that no other
+    predicts better by more than chance.
 
     An exact fit is certified where no other matrix of this rank, near or far, fits as
     well. Rows and columns with more cells than the rank form a core. Its cells must fix
