@@ -479,13 +479,16 @@ class Recovery:
 
     def most_likely(self, settled: list[LowRank]) -> LowRankCandidate:
         """The rank that predicts held-out cells best, refined on all cells."""
-        if self.near is None:
-            self.leader = None
+        best = settled[0]
+        if self.near is not None:
+            best = self.near.X
+        else:
+            self.leader, n_worse = None, 0
             for X in settled:
-                self.leads(X)
-                if X.left.shape[1] >= self.leader[0].left.shape[1] + WORSE:
+                n_worse = 0 if self.leads(X) else n_worse + 1
+                if n_worse == WORSE:
                     break
-        return self.refine(self.leader[0])
+        return self.refine(best if self.leader is None else self.leader[0])
 
     def leads(self, X: LowRank) -> bool:
         """Whether a rank predicts held-out cells better than those before.
@@ -495,7 +498,6 @@ class Recovery:
         """
         _, held_out = self.trials.cells
         if held_out is None:
-            self.leader = self.leader or (X, held_out)
             return False
         X = self.refit(X).X
         errors = held_out.residual(X).abs()
