@@ -286,7 +286,7 @@ class LowRankCandidate:
     X: LowRank
     misfit: float  # relative to the norm of the cells
     exact: bool
-    certain: bool = False  # one of its rows is certified, or it fits many cells
+    certified: float = 0.0  # share of the rows and columns; 1 if it fits many cells exactly
 
     @property
     def rank(self) -> int:
@@ -353,6 +353,8 @@ class Recovery:
         n_cells, generator = len(self.data.values), torch.Generator().manual_seed(0)
         size = NEAR_ZERO * (self.data.energy / n_cells).sqrt()
         for attempt in range(1 + RESTARTS):
+            if attempt and self.best.certified > 0:
+                return
             for rank in range(1, self.largest + 1):
                 if self.is_sure or self.is_over:
                     return
@@ -386,7 +388,7 @@ class Recovery:
         """Whether the answer is certain, or fits many cells up to little noise."""
         n_cells = len(self.data.values)
         if self.best.exact or self.near is None:
-            return self.best.certain
+            return self.best.certified == 1
         freedom = self.freedom(self.near.rank)
         noise = self.near.misfit / (1 - min(0.9, freedom / n_cells)) ** 0.5
         return n_cells >= SURE_OF_NOISE * freedom and noise < SMALL_NOISE
@@ -454,7 +456,11 @@ class Recovery:
             self.best = found
             if found.exact:
                 many = len(self.data.values) >= SURE * self.freedom(found.rank)
-                found.certain = many or bool(certificate(self.cells, found.X)[0].any())
+                if many:
+                    found.certified = 1.0
+                else:
+                    certain = torch.cat(certificate(self.cells, found.X))
+                    found.certified = float(certain.double().mean())
 
     def refine(self, X: LowRank) -> LowRankCandidate:
         """Least squares from a matrix, and its distance from the cells.

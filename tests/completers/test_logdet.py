@@ -137,6 +137,27 @@ def test_the_certificate_is_never_wrong(rank, seeds):
     assert wrong > len(seeds) / 4
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [6, 9, 14])
+def test_small_components_do_not_mislead_the_certificate(seed):
+    """A wrong matrix can be as close to the cells as a small component is small."""
+    truth, X = problem((60, 50), 3, 1.1, 1e6, seed)
+    completer = LogDetCompleter(random_state=0, device="cpu")
+    found = completer.fit_transform(X)
+    sure = completer.exact_[:, None] & completer.exact_columns_
+    np.testing.assert_allclose(found[sure], truth[sure], atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_singular_values_near_the_limit(seed):
+    """Where a path of ranks sees no gap, and a search at the right rank finds it."""
+    truth, X = problem((60, 60), 3, 1.4, 1.0, seed)
+    completer = LogDetCompleter(random_state=0, device="cpu")
+    assert error(completer.fit_transform(X), truth) < 1e-8
+    assert completer.rank_ == 3
+    assert completer.exact_.all() and completer.exact_columns_.all()
+
+
 @pytest.mark.parametrize(
     "seeds",
     [range(8), pytest.param(range(8, 200), marks=pytest.mark.long)],
