@@ -286,7 +286,9 @@ class LowRankCandidate:
     X: LowRank
     misfit: float  # relative to the norm of the cells
     exact: bool
-    certified: float = 0.0  # share of the rows and columns; 1 if it fits many cells exactly
+    certified: float = (
+        0.0  # share of the rows and columns; 1 if it fits many cells exactly
+    )
 
     @property
     def rank(self) -> int:
