@@ -286,9 +286,7 @@ class LowRankCandidate:
     X: LowRank
     misfit: float  # relative to the norm of the cells
     exact: bool
-    certified: float = (
-        0.0  # share of the rows and columns; 1 if it fits many cells exactly
-    )
+    certified: float = 0.0  # share of rows and columns; 1 with cells to spare
 
     @property
     def rank(self) -> int:
@@ -368,8 +366,7 @@ class Recovery:
                         torch.randn(n, rank, generator=generator, dtype=size.dtype)
                         for n in self.data.shape
                     )
-                    left, right = left.to(size.device), right.to(size.device)
-                    start = LowRank(size / rank**0.5 * left, right)
+                    start = LowRank(left.to(size) * size / rank**0.5, right.to(size))
                 self.follow_one(rank, start)
 
     def follow_one(self, rank: int, start: LowRank | None = None) -> None:
@@ -457,10 +454,8 @@ class Recovery:
         if order(found) < order(self.best):
             self.best = found
             if found.exact:
-                many = len(self.data.values) >= SURE * self.freedom(found.rank)
-                if many:
-                    found.certified = 1.0
-                else:
+                found.certified = 1.0
+                if len(self.data.values) < SURE * self.freedom(found.rank):
                     certain = torch.cat(certificate(self.cells, found.X))
                     found.certified = float(certain.double().mean())
 
