@@ -61,7 +61,8 @@ def given_of(completer: Any, X: Container, known: Mapping[str, Any]) -> Given:
         known["cell_weight"] = _weights_in(X, completer)
     read = _given_as_cells if SparseObserved in completer.accepts else _given_as_matrix
     given = read(completer, X, known, one_unit)
-    is_table = not (one_unit or isinstance(X, Entries) or is_anndata(X))
+    implicit = getattr(completer, "alpha", None) is not None  # zeros are counts
+    is_table = not (one_unit or implicit or isinstance(X, Entries) or is_anndata(X))
     if is_table and given.layout is None:
         names = getattr(completer, "feature_names_in_", None)
         warn_of_doubtful_numbers(given.matrix, names)
