@@ -279,7 +279,7 @@ class GaussianCompleter(
 
     ``lambda_ridge="auto"`` follows the path 100, 30, 10, 3, 1, .1, .01, .001, with
     three steps at each from the last solution, until the likelihood of held-out rows
-    falls: that of each cell given the others in its row. Tenths of the rows are held
+    falls: that of each cell given the others in its row. Fifths of the rows are held
     out in turn until they have 100 rows. Of more than 1000 rows it uses the first 1000.
 
     References
