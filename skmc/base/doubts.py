@@ -9,6 +9,7 @@ import numpy as np
 from skmc.base.reporting import listed, warn_user
 from skmc.exceptions import DoubtfulCellsWarning
 
+MOST_SAID = 5  # columns in a warning
 LEAST_LEVELS = 4  # of a column in which one of them can be odd
 DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
@@ -25,12 +26,13 @@ def warn_of_doubtful_numbers(
             doubts.append(f"{listed(np.array([col]), names)}, row {row}: {text}")
             marks.append(float(cells[row, col]))
     if doubts:
-        remedy = ""
+        remedy, n_more = "", len(doubts) - MOST_SAID
+        more = f"; and in {n_more} other columns" if n_more > 0 else ""
         if len({*marks}) == 1:
             remedy = f", or pass missing_values={marks[0]:.10g}"
         warn_user(
             "Some cells may mark missing ones; if they do, replace them with NaN"
-            f"{remedy}: {'; '.join(doubts)}.",
+            f"{remedy}: {'; '.join(doubts[:MOST_SAID])}{more}.",
             DoubtfulCellsWarning,
         )
 
@@ -54,8 +56,9 @@ def doubtful_number(
 ) -> tuple[int, str] | None:
     """Find a number that may mark missing cells.
 
-    It is a million times as large as the median, or it is repeated and further from all
-    others than these are from each other.
+    It is a million times as large as the median; or it is 0, negative, or written with
+    nines or eights only, is repeated, and is further from all others than these are
+    from each other.
     """
     levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     sizes = np.repeat(np.abs(levels), counts)
@@ -67,7 +70,8 @@ def doubtful_number(
     elif len(levels) >= LEAST_LEVELS:
         for end, others in ((0, levels[1:]), (-1, levels[:-1])):
             gap = np.abs(others - levels[end]).min()
-            if counts[end] > 1 and gap > np.ptp(others):
+            is_mark = levels[end] <= 0 or {*f"{levels[end]:.10g}"} in ({"9"}, {"8"})
+            if is_mark and counts[end] > 1 and gap > np.ptp(others):
                 suspect = levels[end]
                 doubt = (
                     f"occurs {'twice' if counts[end] == 2 else f'{counts[end]} times'} "

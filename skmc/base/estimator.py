@@ -327,6 +327,9 @@ class Estimator(
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         stored = {**state}
+        if "content" not in stored:  # of a subclass with its own __getstate__
+            vars(self).update(stored)
+            return
         content = json.loads(stored.pop("content"))
         unpacker = Unpacker(**stored, supplied={"self": self}, device="cpu")
         vars(self).update(unpacker.unpack(content))

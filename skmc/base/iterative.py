@@ -219,6 +219,7 @@ class IterativeCompleter(BaseCompleter):
         with time_limit(CHOICE_SHARE * seconds_left()):
             choice = self._choose(data, trials)
             hurried = trials.n_solutions > 0 and seconds_left() <= 0
+            hurried |= choice.hurried
         return replace(choice, hurried=hurried, interrupted=trials.interrupted)
 
     def _in_best_units(self, given: Given) -> Given:

@@ -240,8 +240,10 @@ class LogDetCompleter(IterativeCompleter):
     def _choose(self, data: SparseObserved, trials: Trials) -> Choice:
         rank = None if self.rank == "auto" else checked_rank(self.rank, data.shape)
         recovery = Recovery(data, trials, self.max_iter, rank)
+        ended = False
         with trials.interruptible():
             recovery.search()
+            ended = True
             if not recovery.best.exact and (far := recovery.distance()) > 1:
                 warn_user(
                     f"{type(self).__name__}: held-out cells are {far:.2g} times as far "
@@ -250,25 +252,22 @@ class LogDetCompleter(IterativeCompleter):
                     "choose what such cells support."
                 )
         best = recovery.best
-        return Choice({"rank": best.rank}, best.X)
+        hurried = not (ended or best.exact)
+        if hurried:
+            best = recovery.near or recovery.first or best
+        hurried &= not trials.interrupted
+        return Choice({"rank": best.rank}, best.X, hurried=hurried)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         return VariableProjection(params.start)
 
-    def _finish(self, data: SparseObserved, solution: Solution) -> Solution:
-        certified = certificate(data, solution.X)
-        parts = vars(solution.result)
-        return replace(solution, result=CertifiedResult(**parts, certified=certified))
-
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         fitted = FittedFactors.of(given, result)
         sizes = svd_of(result.X).s.cpu().numpy()
-        if isinstance(result, CertifiedResult):
-            rows, cols = result.certified
-        else:  # interrupted before the first iterate
-            rows, cols = (torch.zeros(k, dtype=torch.bool) for k in given.data.shape)
+        tolerance = _exactness(given.data, given.scaling)
+        rows, cols = certificate(given.data, result.X, tolerance)
         return {
             "_fitted": fitted,
             "row_factors_": fitted.left,
@@ -285,7 +284,7 @@ class LowRankCandidate:
 
     X: LowRank
     misfit: float  # relative to the norm of the cells
-    exact: bool
+    exact: bool = False
     certified: float = 0.0  # share of rows and columns; 1 with cells to spare
 
     @property
@@ -305,19 +304,19 @@ class Recovery:
     n_steps: int = field(default=0, init=False)
     work: int = field(default=0, init=False)  # steps times cells times components
     tolerance: float = field(init=False)
-    cells: SparseObserved = field(init=False)  # in their own precision
     best: LowRankCandidate = field(init=False)
     near: LowRankCandidate | None = field(
         default=None, init=False
     )  # fits up to little noise
+    first: LowRankCandidate | None = field(default=None, init=False)  # of rank 1
     alone: set[int] = field(default_factory=set, init=False)  # ranks tried alone
     leader: tuple[LowRank, Tensor] | None = field(
         default=None, init=False
     )  # best prediction of held-out cells, and its errors
 
     def __post_init__(self) -> None:
-        self.tolerance = _exactness(self.data)
-        self.cells, self.data = self.data, _in_double(self.data)
+        self.tolerance = _exactness(self.data, self.trials.scaling)
+        self.data = _in_double(self.data)
         zero = LowRank(*(self.data.values.new_zeros(n, 1) for n in self.data.shape))
         self.best = LowRankCandidate(
             zero, math.inf, exact=not bool(self.data.energy > 0)
@@ -405,13 +404,12 @@ class Recovery:
             solver = LogDet(rank, patience, state or start)
             while True:
                 if state is not None and seconds_left() <= 0:
-                    self.offer(
-                        LowRankCandidate(state.candidate(rank), state.distance, False)
-                    )
                     raise OutOfTime
                 left = max(1, self.max_iter - self.n_steps)
                 solution = solve_part(solver, self.data, max_iter=left, check_every=1)
                 state = solution.result.state
+                if rank == 1:
+                    self.first = LowRankCandidate(state.candidate(1), state.distance)
                 self.n_steps += int(solution.n_iter)
                 self.work += int(solution.n_iter) * n_cells * (rank + AHEAD)
                 failed = solution.status[0] is Status.DIVERGED
@@ -456,7 +454,7 @@ class Recovery:
             if found.exact:
                 found.certified = 1.0
                 if len(self.data.values) < SURE * self.freedom(found.rank):
-                    certain = torch.cat(certificate(self.cells, found.X))
+                    certain = torch.cat(certificate(self.data, found.X, self.tolerance))
                     found.certified = float(certain.double().mean())
 
     def refine(self, X: LowRank) -> LowRankCandidate:
@@ -506,7 +504,7 @@ class Recovery:
         errors = held_out.residual(X).abs()
         if self.leader is not None:
             n, n_closer = len(errors), int((errors < self.leader[1]).sum())
-            if n_closer <= n / 2 + n**0.5:
+            if n_closer <= (n + n**0.5) / 2:  # one standard deviation
                 return False
         self.leader = X, errors
         return True
@@ -812,13 +810,6 @@ class ProjectedState(State):
     calm: int = 0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CertifiedResult(RowModelResult):
-    """The same with the rows and the columns that the cells determine."""
-
-    certified: tuple[Tensor, Tensor]
-
-
 @dataclass(eq=False)
 class VariableProjection(Solver):
     r"""Least squares over the matrices of a given rank, near a first one.
@@ -948,9 +939,16 @@ class VariableProjection(Solver):
         return RowModelResult(X=LowRank(left, F), models=[model])
 
 
-def _exactness(data: SparseObserved) -> float:
-    """Relative distance from the cells of a matrix that fits them exactly."""
-    return max(EXACT, 4 * torch.finfo(data.dtype).eps)
+def _exactness(data: SparseObserved, scaling: Scaling | None = None) -> float:
+    """Relative distance from the cells of a matrix that fits them exactly.
+
+    Cells of a large mean have been rounded in its units.
+    """
+    units = 1.0
+    if scaling is not None:
+        sizes = (scaling.shift.abs() / scaling.scale).nan_to_num(0.0, 0.0)
+        units += float(sizes.max())
+    return max(EXACT, 4 * units * torch.finfo(data.dtype).eps)
 
 
 def _in_double(data: SparseObserved) -> SparseObserved:
@@ -982,12 +980,14 @@ def units_of(data: SparseObserved, how: str | None) -> Scaling:
     return Scaling.of(data, how, centre=False)
 
 
-def certificate(data: SparseObserved, X: LowRank) -> tuple[Tensor, Tensor]:
+def certificate(
+    data: SparseObserved, X: LowRank, tolerance: float | None = None
+) -> tuple[Tensor, Tensor]:
     """The rows and the columns of which an exact fit determines all cells."""
+    tolerance = _exactness(data) if tolerance is None else tolerance
     if _is_wide(data):
-        cols, rows = certificate(data.T, X.mT)
+        cols, rows = certificate(data.T, X.mT, tolerance)
         return rows, cols
-    tolerance = _exactness(data)
     data = _in_double(data)
     X, rank = LowRank(X.left.double(), X.right.double()), X.left.shape[1]
     none = [data.rows.new_zeros(size, dtype=torch.bool) for size in data.shape]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 
 from skmc import (
     AutoCompleter,
@@ -255,3 +256,12 @@ def test_a_stack_ends_where_few_cells_determine_the_matrix(shape):
     auto = AutoCompleter(random_state=0, device="cpu")
     assert error(auto.fit_transform(X), truth) < 1e-8
     assert auto.weights_ == {"factorization": 1.0}
+
+
+def test_a_search_that_time_ends_is_not_overfitted():
+    rng = np.random.RandomState(1)
+    truth = rng.randn(100, 4) @ rng.randn(4, 80) + 0.3 * rng.randn(100, 80)
+    X = np.where(rng.uniform(size=truth.shape) < 0.3, truth, np.nan)
+    with pytest.warns(ConvergenceWarning, match="raise max_time"):
+        found = LogDetCompleter(max_time=0.05, device="cpu").fit_transform(X)
+    assert error(found, truth) < 1.1

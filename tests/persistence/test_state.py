@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import torch
 
-from skmc import SVDCompleter
+from skmc import GaussianCompleter, SVDCompleter
 
 WAYS = [lambda value: pickle.loads(pickle.dumps(value)), copy.deepcopy, copy.copy]
 
@@ -112,3 +112,17 @@ def test_a_pickle_names_a_users_classes():
     assert again.solver_.terms[0](torch.ones(2, 2)) == 1
     classes = again.__getstate__()["classes"].values()
     assert {own_method.NoisyDescent, own_method.Product, own_method.Ridge} <= {*classes}
+
+
+class KeepsAttributes(GaussianCompleter):
+    """A user's class with the usual way to choose what is pickled."""
+
+    def __getstate__(self):
+        return {**vars(self)}
+
+
+def test_a_subclass_can_choose_its_state():
+    X = np.where(np.eye(8, 5) > 0, np.nan, np.random.RandomState(0).randn(8, 5))
+    completer = KeepsAttributes().fit(X)
+    again = pickle.loads(pickle.dumps(completer))
+    np.testing.assert_array_equal(again.transform(X), completer.transform(X))
