@@ -40,14 +40,15 @@ def warn_of_doubtful_numbers(
 def _with_far_ends(cells: np.ndarray) -> np.ndarray:
     """Columns in which one number and all others are in different halves of the range.
 
-    Marks are whole numbers. A few passes over the cells, without sorting them.
+    Marks are whole numbers; zeros are those of counts. A few passes over the cells,
+    without sorting them.
     """
     low, high = np.fmin.reduce(cells), np.fmax.reduce(cells)
     middle = low / 2 + high / 2
     far = np.zeros(len(low), bool)
     for half, end in ((cells < middle, low), (cells > middle, high)):
         n_equal, n_half = (cells == end).sum(0), half.sum(0)
-        far |= (n_equal == n_half) & (n_equal > 1) & (end == np.rint(end))
+        far |= (n_equal == n_half) & (n_equal > 1) & (end == np.rint(end)) & (end != 0)
     return np.flatnonzero(far & (low < high))
 
 
