@@ -66,7 +66,7 @@ BUDGETS = {
     "TruncatedADMM": Budget(54, 5, SHAPE),
     "TruncatedAPGL": Budget(85, 3, SHAPE),
     "VariableProjection": Budget(  # 30 for the pseudo-inverses of rows with few cells
-        200, 10, "a factorization can fail; damping follows the objective"
+        200, 20, "a factorization can fail; damping follows the objective"
     ),
     "WeightedTruncated": Budget(19, 1, "decompositions report errors"),
     "_AdaptiveDescent": Budget(37),
