@@ -63,17 +63,17 @@ def unfinished(solution: Solution, tol: float) -> str | None:
 def out_of_time(
     solution: Solution, max_time: float | None, hurried: bool
 ) -> str | None:
-    """Make the warning about a fit that ``max_time`` has ended."""
+    """Make the warning about a fit, or its choice, that ``max_time`` has ended."""
+    limit, said = limit_of(max_time), []
+    if hurried:
+        said.append(f"cut its choice of hyper-parameters short at half of {limit}")
     if solution.status[0] is Status.MAX_TIME:
         n_iter = max(1, int(solution.n_iter))
-        count = f"{n_iter} iteration{'s' * (n_iter > 1)}"
-        return f"stopped after {count}, at {limit_of(max_time)}; raise max_time."
-    if hurried:
-        return (
-            "cut its choice of hyper-parameters short at half of "
-            f"{limit_of(max_time)}; raise max_time, or set them."
-        )
-    return None
+        said.append(f"stopped after {n_iter} iteration{'s' * (n_iter > 1)}, at {limit}")
+    if not said:
+        return None
+    remedy = "raise max_time, or set them" if hurried else "raise max_time"
+    return f"{' and '.join(said)}; {remedy}."
 
 
 def limit_of(max_time: float | None) -> str:
