@@ -515,13 +515,27 @@ class Recovery:
         return self.trials.run(solver, max_iter=TRIAL_STEPS, tol=1e-4, check_every=1)
 
     def distance(self) -> float:
-        """Distance of held-out cells from the best fit, over that from the means."""
+        """Distance of held-out cells from a fit of the best rank, over that of means.
+
+        It is in units of columns. The fit starts from zero: the best one has seen these
+        cells.
+        """
         train, held_out = self.trials.cells
         if held_out is None:
             return 0.0
+        path = self.trials.run(
+            LogDet(self.best.rank, PATIENCE[-1]),
+            _in_double(train),
+            max_iter=self.max_iter,
+            check_every=1,
+        )
+        X = self.refit(path.result.state.candidate(self.best.rank)).X
         means = held_out.spread(train.scaling_of("columns").shift)
-        rest = held_out.residual(self.refit(self.best.X).X).norm()
-        return float(rest / (held_out.values - means).norm())
+        deviations = held_out.spread(self.data.scaling_of("columns").scale)
+        errors = torch.stack([held_out.residual(X), held_out.values - means])
+        errors = torch.where(deviations > 0, errors / deviations, 0.0)
+        far, far_from_means = errors.norm(dim=1).tolist()
+        return far / far_from_means if far_from_means else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
