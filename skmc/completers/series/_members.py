@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import gen_batches
+
+from skmc.completers.gaussian import GaussianCompleter
 
 MAX_ROWS = 10_000  # rows of windows that a completer is fitted to
 CHUNK = 10_000  # rows that are completed at a time
@@ -66,6 +68,9 @@ class Interpolation:
     def fit(self, cells: np.ndarray, start: int) -> Self:
         return self
 
+    def with_choice(self) -> Self:
+        return self
+
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
         time, found = np.arange(len(cells)), np.full(cells.shape, np.nan)
         for s in range(cells.shape[1]):
@@ -111,6 +116,9 @@ class SeasonalMean:
         self.means = np.where(count > 0, total / np.maximum(count, 1), means)
         return self
 
+    def with_choice(self) -> Self:
+        return self
+
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
         return self.means[(start + np.arange(len(cells))) % self.period]
 
@@ -154,6 +162,13 @@ class Windowed:
         self.used = ~np.isnan(M).all(0)
         self.fitted = clone(self.completer).fit(M[:, self.used])
         return self
+
+    def with_choice(self) -> Windowed:
+        """The same with the prior that the last fit chose, which takes longest."""
+        if not isinstance(self.completer, GaussianCompleter):
+            return self
+        chosen = {"lambda_ridge": self.fitted.lambda_ridge_, "rank": self.fitted.rank_}
+        return replace(self, completer=clone(self.completer).set_params(**chosen))
 
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
         span, flat = Span(start, *cells.shape), _flat(cells)

@@ -74,10 +74,13 @@ class SeriesStack:
         rounds = hidden_gaps(missing, lost, step, rng)
         if not causal:
             rounds = chain(rounds, hidden_ends(missing, lost, step, rng))
-        parts = []
+        parts: list[HeldOutResiduals] = []
+        tried = members
         for hidden, shown, group in rounds:
+            if len(parts) == 1:
+                tried = [member.with_choice() for member in members]
             rest = np.where(shown, cells, np.nan)
-            residuals = _residuals(cells, hidden, rest, start, members, mean, tasks)
+            residuals = _residuals(cells, hidden, rest, start, tried, mean, tasks)
             classes = gap_classes(~shown, causal, n_classes)[hidden]
             groups = np.broadcast_to(group, cells.shape)[hidden]
             series = np.nonzero(hidden)[1]
