@@ -62,6 +62,7 @@ RIGID = 10_000_000  # cells of all stresses, up to which other solutions are exc
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
 REFINING_ACCURACY = 0.01, 1e-3  # of steps, and of those to a matrix that nearly fits
 NEARLY_EXACT = 1e-6
+JUDGING_STEPS = 100  # of a path whose prediction says how far a matrix is from low rank
 
 
 class LogDetCompleter(IterativeCompleter):
@@ -179,7 +180,8 @@ class LogDetCompleter(IterativeCompleter):
     rows, in general position.
 
     All rows, including new ones, are completed by least squares on the columns'
-    factors.
+    factors. Those with hardly more cells than the rank amplify noise without a bound;
+    `FactorizationCompleter` bounds it.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``, and
     with the square of ``min(n_samples, n_features) rank`` where this is at most 3100.
@@ -246,7 +248,7 @@ class LogDetCompleter(IterativeCompleter):
             ended = True
             if not recovery.best.exact and (far := recovery.distance()) > 1:
                 warn_user(
-                    f"{type(self).__name__}: held-out cells are {far:.2g} times as far "
+                    f"{type(self).__name__}: held-out cells are {far:.2f} times as far "
                     "from the completion as from the column means; the matrix is not "
                     "close to low rank. FactorizationCompleter and AutoCompleter "
                     "choose what such cells support."
@@ -526,7 +528,7 @@ class Recovery:
         path = self.trials.run(
             LogDet(self.best.rank, PATIENCE[-1]),
             _in_double(train),
-            max_iter=self.max_iter,
+            max_iter=JUDGING_STEPS,
             check_every=1,
         )
         X = self.refit(path.result.state.candidate(self.best.rank)).X

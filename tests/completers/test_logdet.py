@@ -118,7 +118,7 @@ def test_a_table_is_not_completed_in_silence(seed, repeats):
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(4), pytest.param(range(4, 67), marks=pytest.mark.long)],
+    [range(4), pytest.param(range(4, 40), marks=pytest.mark.long)],
     ids=["few", "many"],
 )
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -140,10 +140,9 @@ def test_the_certificate_is_never_wrong(rank, seeds):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [6, 9, 14])
-def test_small_components_do_not_mislead_the_certificate(seed):
+def test_small_components_do_not_mislead_the_certificate():
     """A wrong matrix can be as close to the cells as a small component is small."""
-    truth, X = problem((60, 50), 3, 1.1, 1e6, seed)
+    truth, X = problem((60, 50), 3, 1.1, 1e6, seed=6)
     completer = LogDetCompleter(random_state=0, device="cpu")
     found = completer.fit_transform(X)
     sure = completer.exact_[:, None] & completer.exact_columns_
@@ -162,7 +161,7 @@ def test_equal_singular_values_near_the_limit(seed):
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(8), pytest.param(range(8, 200), marks=pytest.mark.long)],
+    [range(8), pytest.param(range(8, 100), marks=pytest.mark.long)],
     ids=["few", "many"],
 )
 def test_wrong_fits_of_the_true_rank_are_not_certified(seeds):

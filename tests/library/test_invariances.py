@@ -139,6 +139,7 @@ WORSE = {
     (BiBNNCompleter, "single precision"): 1.7,
     (BiBNNCompleter, "constant row"): 2,
     (LogDetCompleter, "constant row"): 3,
+    (LogDetCompleter, "constant column"): 3,
     (SVDCompleter, "constant row"): 2,
     (AutoCompleter, "constant row"): 2,
 }

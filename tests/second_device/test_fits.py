@@ -56,7 +56,10 @@ from skmc.uncertainty import MultipleCompletion
 
 pytestmark = [
     pytest.mark.second_device,
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::sklearn.exceptions.ConvergenceWarning",
+        "ignore:.*not close to low rank",
+    ),
 ]
 
 # Every completer that computes with Torch, and settings that take other ways.
@@ -371,12 +374,22 @@ HOST = {  # what the host does before anything is computed
     "stored_zeros_are_observed",
     "unknown_devices_are_refused",
 }
+ANSWERS = {  # what holds as on the CPU if the answers are equal
+    "constant_columns_say_nothing_of_new_rows",
+    "noise_cannot_be_scored_well",
+    "observed_cells_and_dtype",
+    "offsets_do_not_hide_deviations",
+    "recovers_a_rank_two_matrix",
+    "scaling_is_undone",
+    "ties_do_not_depend_on_other_rows",
+    "units_do_not_matter",
+}
 CONTRACT = [
     check
     for cls, params in SETTINGS
     if not params
     for check in completer_checks(cls(device=DEVICE))
-    if check.name not in HOST and not check.name.startswith("scikit-learn's")
+    if check.name not in HOST | ANSWERS and not check.name.startswith("scikit-learn's")
 ]
 
 
