@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.utils import gen_batches
 
 from skmc.base import Completion
-from skmc.parameters import Seed
 
 MOST_INPUTS = 50  # of a model
 PRIOR_ROWS = 10  # without correlation, so that a few common rows do not count as much
@@ -113,43 +109,6 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
 def leaves_of(tree: Any) -> np.ndarray:
     """The nodes of a tree of scikit-learn that are leaves."""
     return np.flatnonzero(tree.children_left < 0)
-
-
-class ExtraTrees(RegressorMixin, BaseEstimator):
-    """Extremely randomized trees of scikit-learn, in a tenth of the memory.
-
-    Parameters
-    ----------
-    n_estimators : int >= 1
-        Number of trees.
-    min_samples_leaf : int >= 1
-        Minimum number of rows in a leaf.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
-    """
-
-    def __init__(
-        self, n_estimators: int, min_samples_leaf: int, random_state: Seed = None
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.min_samples_leaf = min_samples_leaf
-        self.random_state = random_state
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> ExtraTrees:
-        """Train the trees."""
-        forest = ExtraTreesRegressor(**self.get_params()).fit(X, y)
-        trees = [tree.tree_ for tree in forest.estimators_]
-        self.trees_ = Trees(**Trees.arrays_of(trees, np.arange(X.shape[1])))
-        values = [tree.value[leaves_of(tree), 0, 0] for tree in trees]
-        self.values_ = np.concatenate(values).astype(np.float32)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Average the trees."""
-        batches = gen_batches(len(X), ROWS_AT_ONCE)
-        X = single(X)
-        leaves = np.concatenate([self.trees_.leaves(X[part]) for part in batches], 1)
-        return self.values_[leaves].mean(0, dtype=float)
 
 
 @dataclass(eq=False)
