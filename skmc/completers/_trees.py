@@ -74,23 +74,30 @@ class Trees:
         """
         if trees is None:
             trees = np.arange(len(self.n_splits))[:, None]
-        trees = np.broadcast_to(trees, (len(trees), X.shape[-2]))
-        leaf = self.first_leaves[trees]  # the first one of the subtree
-        split = leaf - trees
-        size = self.n_splits[trees].astype(int)
-        each_tree = (np.arange(len(trees))[:, None],) if X.ndim == 3 else ()
-        at = (*each_tree, np.arange(X.shape[-2]))
-        last = len(self.splits) - 1
-        while (below := size > 0).any():
-            place = np.minimum(split, last)
-            here = self.splits[place]
-            n_left, cells = here["n_left"].astype(int), X[(*at, here["col"])]
-            left = cells <= self.thresholds[place]
-            left |= np.isnan(cells) & here["nan_left"]
-            split += np.where(left, 1, n_left + 1) * below
-            leaf += np.where(left, 0, n_left + 1) * below
-            size = np.where(left, n_left, size - 1 - n_left) * below
-        return leaf
+        n_rows, n_cols = X.shape[-2:]
+        trees = np.broadcast_to(trees, (len(trees), n_rows))
+        found = self.first_leaves[trees].ravel()
+        size = self.n_splits[trees].ravel().astype(int)  # of the subtree
+        at = np.flatnonzero(size)  # pairs of tree and row that are not at a leaf
+        leaf, size = found[at], size[at]  # its first one
+        split = leaf - trees.ravel()[at]
+        first_cell = n_cols * (at if X.ndim == 3 else at % n_rows)
+        flat = X.reshape(-1)
+        n_left, col = (self.splits[name].astype(int) for name in ("n_left", "col"))
+        while len(at):
+            below, cells = n_left[split], flat[first_cell + col[split]]
+            left = cells <= self.thresholds[split]
+            left |= np.isnan(cells) & self.splits["nan_left"][split]
+            skipped = (below + 1) * ~left
+            leaf += skipped
+            split += skipped + left
+            size = np.where(left, below, size - 1 - below)
+            found[at] = leaf
+            live = np.flatnonzero(size)
+            at, leaf, split, size, first_cell = (
+                part[live] for part in (at, leaf, split, size, first_cell)
+            )
+        return found.reshape(trees.shape)
 
 
 def small(numbers: np.ndarray) -> np.ndarray:

@@ -440,11 +440,11 @@ class _TreeRows:
     def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Complete rows; ``own`` are their positions in the fitted matrix."""
         X = inputs = _scaled(cells, self.scaling)
-        start = values = _expected(cells, self.scaling, self.linear)
-        for models in self.rounds:
-            values = start + _predicted(models, inputs, own)
-            inputs = _filled(X, values)
-        return undone(values, self.scaling)
+        start = _expected(cells, self.scaling, self.linear)
+        *earlier, last = self.rounds or [[]]
+        for models in earlier:
+            inputs = _completed(models, X, start, inputs, own)
+        return undone(start + _predicted(last, inputs, own), self.scaling)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -615,6 +615,23 @@ def _predicted(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarra
     for model in models:
         values[:, model.predicted] = model.predict(inputs, own)
     return values
+
+
+def _completed(
+    models: Models,
+    X: np.ndarray,
+    start: np.ndarray,
+    inputs: np.ndarray,
+    own: np.ndarray,
+) -> np.ndarray:
+    """Replace the missing cells by predictions, which no others need."""
+    completed, missing = _filled(X, start), np.isnan(X)
+    for model in models:
+        cols = model.predicted
+        if len(rows := np.flatnonzero(missing[:, cols[0]])):
+            at = rows[:, None], cols
+            completed[at] = start[at] + model.predict(inputs[rows], own[rows])
+    return completed
 
 
 def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
