@@ -33,7 +33,7 @@ NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "trees-rounds": (
         "TreesCompleter",
-        {"max_iter": 3, "n_estimators": 30},
+        {"max_iter": 3, "n_estimators": 20},
         {"n_estimators": 10},
     ),
     "boosting": ("TreesCompleter", {"estimator": "boosting"}, {}),

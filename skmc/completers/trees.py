@@ -550,7 +550,7 @@ class _Forest(Trees):
         place = np.argsort(np.argsort(at))[label]  # of the group among all of them
         n_folds = min(FOLDS, n_estimators, len(at))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
-        y = on_grid(y)
+        y, holes = on_grid(y), bool(np.isnan(X).any())  # a check finds nothing else
         for number, bag in enumerate(in_bag):
             out = place % n_folds == number % n_folds
             kept = rows if n_folds == 1 else rows[~out]
@@ -558,7 +558,8 @@ class _Forest(Trees):
                 kept = rng.choice(kept, MAX_SAMPLES, replace=False)
             tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
             times = None if weights is None else weights[kept]
-            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept], times).tree_)
+            given = X[np.ix_(kept, cols)], y[kept], times
+            trees.append(tree.fit(*given, check_input=holes).tree_)
             bag[kept] = True
         at_leaves = np.concatenate(
             [tree.value[leaves_of(tree), :, 0] for tree in trees]
