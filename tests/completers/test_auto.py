@@ -209,7 +209,7 @@ def test_the_time_limit_keeps_the_best_that_has_been_fitted(matrix, monkeypatch,
     assert (status == "not tried: max_time had passed") == (wait == 1)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_an_exact_candidate_ends_the_comparison(n_jobs):
     X = low_rank(60, 30)[:, :12].repeat(2, 1)
     X[np.random.RandomState(0).rand(60, 24) < 0.1] = np.nan

@@ -154,13 +154,15 @@ class Comparison:
             self._join()
 
     def _join(self) -> None:
-        """All that have predicted a part become members of the stack."""
+        """An exact candidate, or all that have predicted a part, become members."""
         self.members = [t for t in self.judged if t.fitted is not None]
         fewest = min((len(t.residuals) for t in self.judged), default=1)
         self.n_first = min(self.n_first, fewest)
         self.n_parts = max(
             self.n_first, min((len(t.residuals) for t in self.members), default=1)
         )
+        exact = [t for t in self.members if self._is_exact(t)]
+        self.members = exact[:1] or self.members
 
     def _first_parts(self, candidates: Sequence[Candidate], tasks: FitTasks) -> None:
         """Fit the candidates, and say why some are not tried."""
