@@ -15,7 +15,7 @@ import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
 from skmc.completers import COMPLETERS, methods, name_of, title_of
-from skmc.completers._stacked import CHAINED_TREES, NAMED
+from skmc.completers._stacked import NAMED
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -34,13 +34,10 @@ def class_of(name: str) -> type[BaseCompleter]:
 
 
 def _variant(name: str) -> BaseCompleter:
-    """Make a candidate of "auto", such as copula or chained-trees."""
-    from skmc import AutoCompleter
-    from skmc.base import BaseCompleter
+    """Make a candidate of "auto", such as copula or trees-rounds."""
     from skmc.completers.auto import all_candidates
 
-    estimator = all_candidates()[name]
-    return estimator if isinstance(estimator, BaseCompleter) else AutoCompleter([name])
+    return all_candidates()[name]
 
 
 def refuse_draws(names: str, option: str) -> NoReturn:
@@ -56,7 +53,7 @@ def method(text: str) -> str:
     try:
         return name_of(title_of(text))
     except ValueError as error:
-        if text in (*NAMED, CHAINED_TREES):
+        if text in NAMED:
             return text
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Candidates in the order in which they are compared, in groups. The first two groups
-# are always tried, each later one if the one before it has lowered the error by a
-# hundredth. The page on the stack gives the reasons.
-FEW = (("mean", "knn", "gaussian", "ialm"),)
-TABLE = (
-    ("mean", "knn", "ialm", "gaussian", "copula"),
-    ("chained",),
-    ("chained-trees",),
-)
-WIDE = (("mean", "knn", "ialm", "factorization", "gaussian", "copula"),)
-RATINGS = (
-    ("mean", "factorization"),
-    ("bayesian-factorization-implicit",),
-)
+# Candidates in the order in which they are compared, cheap ones first. The page on the
+# stack gives the reasons.
+FEW = ("mean", "knn", "gaussian", "ialm")
+TABLE = ("mean", "knn", "ialm", "gaussian", "copula", "chained", "trees-rounds")
+WIDE = ("mean", "knn", "ialm", "factorization", "gaussian", "copula")
+RATINGS = ("mean", "factorization", "bayesian-factorization-implicit")
 INFORMED = ("factorization", "bayesian-factorization")  # with side information
 
 FEW_CELLS = 150  # observed ones of a matrix for which cheap candidates suffice
 MOST_COLUMNS = 20  # that are predicted one by one
-PER_COLUMN = ("chained", "chained-trees")  # too slow for the last fit to many rows
+PER_COLUMN = ("chained", "trees-rounds")  # too slow for the last fit to many rows
 SPARSE = 0.2  # largest observed share of ratings
 
 # Class, parameters, and parameters that make fits for the comparison cheaper.
@@ -41,7 +33,7 @@ NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     ),
     "trees-rounds": (
         "TreesCompleter",
-        {"max_iter": 3, "n_estimators": 30},
+        {"max_iter": 3, "n_estimators": 20},
         {"n_estimators": 10},
     ),
     "boosting": ("TreesCompleter", {"estimator": "boosting"}, {}),
@@ -63,4 +55,3 @@ NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "nonlocal": ("NonlocalCompleter", {}, {}),
     "patch-cnn": ("PatchCNNCompleter", {}, {}),
 }
-CHAINED_TREES = "chained-trees"  # an imputer of scikit-learn

@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.utils import gen_batches
 
 from skmc.base import Completion
-from skmc.parameters import Seed
 
 MOST_INPUTS = 50  # of a model
 PRIOR_ROWS = 10  # without correlation, so that a few common rows do not count as much
@@ -78,23 +74,30 @@ class Trees:
         """
         if trees is None:
             trees = np.arange(len(self.n_splits))[:, None]
-        trees = np.broadcast_to(trees, (len(trees), X.shape[-2]))
-        leaf = self.first_leaves[trees]  # the first one of the subtree
-        split = leaf - trees
-        size = self.n_splits[trees].astype(int)
-        each_tree = (np.arange(len(trees))[:, None],) if X.ndim == 3 else ()
-        at = (*each_tree, np.arange(X.shape[-2]))
-        last = len(self.splits) - 1
-        while (below := size > 0).any():
-            place = np.minimum(split, last)
-            here = self.splits[place]
-            n_left, cells = here["n_left"].astype(int), X[(*at, here["col"])]
-            left = cells <= self.thresholds[place]
-            left |= np.isnan(cells) & here["nan_left"]
-            split += np.where(left, 1, n_left + 1) * below
-            leaf += np.where(left, 0, n_left + 1) * below
-            size = np.where(left, n_left, size - 1 - n_left) * below
-        return leaf
+        n_rows, n_cols = X.shape[-2:]
+        trees = np.broadcast_to(trees, (len(trees), n_rows))
+        found = self.first_leaves[trees].ravel()
+        size = self.n_splits[trees].ravel().astype(int)  # of the subtree
+        at = np.flatnonzero(size)  # pairs of tree and row that are not at a leaf
+        leaf, size = found[at], size[at]  # its first one
+        split = leaf - trees.ravel()[at]
+        first_cell = n_cols * (at if X.ndim == 3 else at % n_rows)
+        flat = X.reshape(-1)
+        n_left, col = (self.splits[name].astype(int) for name in ("n_left", "col"))
+        while len(at):
+            below, cells = n_left[split], flat[first_cell + col[split]]
+            left = cells <= self.thresholds[split]
+            left |= np.isnan(cells) & self.splits["nan_left"][split]
+            skipped = (below + 1) * ~left
+            leaf += skipped
+            split += skipped + left
+            size = np.where(left, below, size - 1 - below)
+            found[at] = leaf
+            live = np.flatnonzero(size)
+            at, leaf, split, size, first_cell = (
+                part[live] for part in (at, leaf, split, size, first_cell)
+            )
+        return found.reshape(trees.shape)
 
 
 def small(numbers: np.ndarray) -> np.ndarray:
@@ -113,43 +116,6 @@ def rounded_down(thresholds: np.ndarray) -> np.ndarray:
 def leaves_of(tree: Any) -> np.ndarray:
     """The nodes of a tree of scikit-learn that are leaves."""
     return np.flatnonzero(tree.children_left < 0)
-
-
-class ExtraTrees(RegressorMixin, BaseEstimator):
-    """Extremely randomized trees of scikit-learn, in a tenth of the memory.
-
-    Parameters
-    ----------
-    n_estimators : int >= 1
-        Number of trees.
-    min_samples_leaf : int >= 1
-        Minimum number of rows in a leaf.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
-    """
-
-    def __init__(
-        self, n_estimators: int, min_samples_leaf: int, random_state: Seed = None
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.min_samples_leaf = min_samples_leaf
-        self.random_state = random_state
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> ExtraTrees:
-        """Train the trees."""
-        forest = ExtraTreesRegressor(**self.get_params()).fit(X, y)
-        trees = [tree.tree_ for tree in forest.estimators_]
-        self.trees_ = Trees(**Trees.arrays_of(trees, np.arange(X.shape[1])))
-        values = [tree.value[leaves_of(tree), 0, 0] for tree in trees]
-        self.values_ = np.concatenate(values).astype(np.float32)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Average the trees."""
-        batches = gen_batches(len(X), ROWS_AT_ONCE)
-        X = single(X)
-        leaves = np.concatenate([self.trees_.leaves(X[part]) for part in batches], 1)
-        return self.values_[leaves].mean(0, dtype=float)
 
 
 @dataclass(eq=False)

@@ -440,11 +440,11 @@ class _TreeRows:
     def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Complete rows; ``own`` are their positions in the fitted matrix."""
         X = inputs = _scaled(cells, self.scaling)
-        start = values = _expected(cells, self.scaling, self.linear)
-        for models in self.rounds:
-            values = start + _predicted(models, inputs, own)
-            inputs = _filled(X, values)
-        return undone(values, self.scaling)
+        start = _expected(cells, self.scaling, self.linear)
+        *earlier, last = self.rounds or [[]]
+        for models in earlier:
+            inputs = _completed(models, X, start, inputs, own)
+        return undone(start + _predicted(last, inputs, own), self.scaling)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -550,7 +550,7 @@ class _Forest(Trees):
         place = np.argsort(np.argsort(at))[label]  # of the group among all of them
         n_folds = min(FOLDS, n_estimators, len(at))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
-        y = on_grid(y)
+        y, holes = on_grid(y), bool(np.isnan(X).any())  # a check finds nothing else
         for number, bag in enumerate(in_bag):
             out = place % n_folds == number % n_folds
             kept = rows if n_folds == 1 else rows[~out]
@@ -558,7 +558,8 @@ class _Forest(Trees):
                 kept = rng.choice(kept, MAX_SAMPLES, replace=False)
             tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
             times = None if weights is None else weights[kept]
-            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept], times).tree_)
+            given = X[np.ix_(kept, cols)], y[kept], times
+            trees.append(tree.fit(*given, check_input=holes).tree_)
             bag[kept] = True
         at_leaves = np.concatenate(
             [tree.value[leaves_of(tree), :, 0] for tree in trees]
@@ -615,6 +616,23 @@ def _predicted(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarra
     for model in models:
         values[:, model.predicted] = model.predict(inputs, own)
     return values
+
+
+def _completed(
+    models: Models,
+    X: np.ndarray,
+    start: np.ndarray,
+    inputs: np.ndarray,
+    own: np.ndarray,
+) -> np.ndarray:
+    """Replace the missing cells by predictions, which no others need."""
+    completed, missing = _filled(X, start), np.isnan(X)
+    for model in models:
+        cols = model.predicted
+        if len(rows := np.flatnonzero(missing[:, cols[0]])):
+            at = rows[:, None], cols
+            completed[at] = start[at] + model.predict(inputs[rows], own[rows])
+    return completed
 
 
 def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:

@@ -142,8 +142,8 @@ def test_methods_for_pictures_are_for_those_who_name_them():
     }
     assert pictures >= {"nonlocal", "biharmonic", "patch-cnn"}
     for shape in ((30, 4, 100), (500, 10, 4000), (64, 64, 3000), (900, 900, 9000)):
-        tried = {name for group in plan(*shape) for name in group}
-        assert "mean" in tried and tried <= {*NAMED, "chained-trees"} - pictures
+        assert "mean" in (tried := set(plan(*shape)))
+        assert tried <= set(NAMED) - pictures
     X = picture()[0]
     X[20:24, 20:24] = np.nan
     auto = AutoCompleter(["biharmonic"], scaling="global", random_state=0).fit(X)
@@ -209,17 +209,14 @@ def test_the_time_limit_keeps_the_best_that_has_been_fitted(matrix, monkeypatch,
     assert (status == "not tried: max_time had passed") == (wait == 1)
 
 
-def test_simple_candidates_are_enough_if_others_are_not_better(matrix, monkeypatch):
-    _, X = matrix
-    names = (("mean",), ("svd",), ("knn",), ("ialm",))
-    monkeypatch.setattr(_comparison, "WORTHWHILE", 0.5)
-    monkeypatch.setattr(_candidates, "plan", lambda *size: names)
-    auto = AutoCompleter(random_state=0).fit(X)
-    status = board(auto)["status"]
-    assert status["svd"] == "in the stack" and "not tried" not in status["knn"]
-    assert status["ialm"].startswith("not tried: those before it")
-    exact = AutoCompleter(random_state=0).fit(low_rank(60, 30)[:, :12].repeat(2, 1))
-    assert board(exact)["status"]["ialm"] == "not tried: another one is exact"
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_an_exact_candidate_ends_the_comparison(n_jobs):
+    X = low_rank(60, 30)[:, :12].repeat(2, 1)
+    X[np.random.RandomState(0).rand(60, 24) < 0.1] = np.nan
+    found = {"mean": MeanCompleter(), "svd": SVDCompleter(2), "knn": KNNCompleter()}
+    auto = AutoCompleter(found, n_jobs=n_jobs, random_state=0).fit(X)
+    assert board(auto)["status"]["knn"] == "not tried: another one is exact"
+    assert auto.weights_ == {"svd": 1.0}
 
 
 def test_named_candidates_are_tried(matrix):
@@ -232,7 +229,7 @@ def test_named_candidates_are_tried(matrix):
 def test_comparisons_take_fewer_draws_than_the_last_fit(table):
     auto = AutoCompleter(["chained"], random_state=0).fit(table)
     assert auto.completers_["chained"].n_draws == ChainedCompleter().n_draws
-    for name in (*NAMED, "chained-trees"):
+    for name in NAMED:
         _candidates.named(name, 0, "cpu").clone(comparing=True)
 
 

@@ -14,6 +14,7 @@ from skmc import (
     metrics,
 )
 from skmc.completers.gaussian.gaussian import CopulaMarginal
+from skmc.completers.knn.donors import _DonorSearch
 from skmc.model_selection import RankingScorer
 
 RNG = np.random.RandomState(0)
@@ -136,3 +137,26 @@ def test_the_shares_of_neighbors(weights):
     explanation = completer.explain(X, 0, 1)
     assert len(explanation.contributions) == 4
     assert explanation.value == pytest.approx(expected)
+
+
+def test_columns_with_few_donors_need_no_longer_search(monkeypatch):
+    """Two columns without a cell and with one: no search finds five donors."""
+    sides, reaches = _DonorSearch.sides, []
+
+    def watched(self, reach, *size):
+        reaches.append(reach)
+        return sides(self, reach, *size)
+
+    monkeypatch.setattr(_DonorSearch, "sides", watched)
+    X = RNG.randn(500, 30)
+    X[RNG.rand(500, 30) < 0.1] = np.nan
+    few = np.full((500, 2), np.nan)
+    few[7, 0] = 3.0
+    plain = KNNCompleter().fit_transform(X)
+    longest = max(reaches)
+    assert longest < 500
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completed = KNNCompleter().fit_transform(np.hstack([X, few]))
+    assert max(reaches) == longest
+    np.testing.assert_allclose(completed[:, :30], plain)
+    np.testing.assert_allclose(completed[:, 30], 3)

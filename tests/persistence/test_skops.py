@@ -61,7 +61,7 @@ def test_a_completer_answers_as_before(cls):
     ("outer", "data"),
     [
         (MixedCompleter(GaussianCompleter(10.0)), TABLE),
-        (MixedCompleter(AutoCompleter(["mean", "chained-trees"])), TABLE),
+        (MixedCompleter(AutoCompleter(["mean", "trees-rounds"])), TABLE),
         (
             GroupedCompleter(GaussianCompleter(10.0), by="word"),
             TABLE.fillna({"word": "c"}),

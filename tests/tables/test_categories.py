@@ -61,7 +61,7 @@ BY_COLUMN = {
     "chained": ChainedCompleter(random_state=0),
     "Gaussian": GaussianCompleter(),
     "neighbors": KNNCompleter(),
-    "stack of trees": stack("chained-trees"),
+    "stack of trees": stack("trees-rounds"),
     "stack of chained": stack("chained"),
     "stack of linear and trees": stack("trees-linear"),
     "stack of an imputer": AutoCompleter({"imputer": IterativeImputer()}),

@@ -18,7 +18,6 @@ from skmc.base import BOUNDS_AND_MARKS, TakesGraphs, refuse_parameters
 from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest
 from skmc.completers._stacked import (
-    CHAINED_TREES,
     FEW,
     FEW_CELLS,
     INFORMED,
@@ -30,7 +29,6 @@ from skmc.completers._stacked import (
     TABLE,
     WIDE,
 )
-from skmc.completers._trees import ExtraTrees
 from skmc.linalg import Seed, resolve_device, seed_of
 
 # Parameters of candidates, which would concern standardized cells.
@@ -42,8 +40,8 @@ OF_STACK = {
 }
 
 
-def plan(n_rows: int, n_cols: int, n_observed: int) -> Sequence[Sequence[str]]:
-    """The groups of candidates for a matrix, by its shape and its observed cells."""
+def plan(n_rows: int, n_cols: int, n_observed: int) -> Sequence[str]:
+    """The candidates for a matrix, by its shape and its observed cells."""
     if n_observed <= FEW_CELLS:
         return FEW
     if n_cols <= MOST_COLUMNS:
@@ -155,14 +153,13 @@ def candidates_for(
     """
     cells = X if isinstance(X, Entries) else Entries(X)
     seed, place = seed_of(random_state), str(resolve_device(device))
-    groups = plan(*cells.matrix_shape, len(cells))
-    return {n: named(n, seed, place).estimator for group in groups for n in group}
+    names = plan(*cells.matrix_shape, len(cells))
+    return {name: named(name, seed, place).estimator for name in names}
 
 
 def all_candidates() -> dict[str, Any]:
     """List all candidates that `AutoCompleter` knows by name."""
-    names = [*NAMED, CHAINED_TREES]
-    return {name: named(name, 0, "cpu").estimator for name in names}
+    return {name: named(name, 0, "cpu").estimator for name in NAMED}
 
 
 class CellImputer(IterativeImputer):
@@ -198,12 +195,6 @@ class CellImputer(IterativeImputer):
 
 def named(name: str, seed: int, device: str | torch.device) -> Candidate:
     """The candidate of a name."""
-    if name == CHAINED_TREES:
-        forest = ExtraTrees(20, min_samples_leaf=2, random_state=seed)
-        chain = IterativeImputer(
-            forest, max_iter=3, random_state=seed, keep_empty_features=True
-        )
-        return Candidate(name, chain, {"estimator__n_estimators": 10})
     title, params, comparing = NAMED[name]
     estimator = getattr(skmc.completers, title)(**params)
     common: dict[str, Any] = {"random_state": seed, "device": device}
@@ -218,8 +209,8 @@ def selected(
     known: Sequence[str],
     seed: int,
     device: str | torch.device,
-) -> list[list[Candidate]]:
-    """Groups of candidates that the parameter ``candidates`` selects.
+) -> list[Candidate]:
+    """The candidates that the parameter ``candidates`` selects.
 
     ``known`` names the side information; a candidate that takes it is tried with it,
     and without.
@@ -227,30 +218,23 @@ def selected(
     if isinstance(wanted, Mapping):
         for estimator in wanted.values():
             refuse_parameters(estimator, "AutoCompleter", OF_STACK)
-        groups = [[Candidate(*item) for item in wanted.items()]]
+        found = [Candidate(*item) for item in wanted.items()]
     else:
         place = str(resolve_device(device))
         names = _names(wanted, cells)
         if known and isinstance(wanted, str):
-            listed = {name for group in names for name in group}
-            names = [[*names[0], *(n for n in INFORMED if n not in listed)], *names[1:]]
-        groups = [[named(name, seed, place) for name in group] for group in names]
+            names = list(dict.fromkeys([*names, *INFORMED]))
+        found = [named(name, seed, place) for name in names]
         if isinstance(wanted, str):
-            groups = [
-                [c._replace(of_sample=c.name in PER_COLUMN) for c in group]
-                for group in groups
-            ]
-    if not any(groups):
+            found = [c._replace(of_sample=c.name in PER_COLUMN) for c in found]
+    if not found:
         raise ValueError("candidates is empty; give at least one.")
-    informed = [[c.informed(known) for c in group] for group in groups]
-    return [
-        [*group, *(c for c in more if c is not None)]
-        for group, more in zip(groups, informed, strict=True)
-    ]
+    informed = [c.informed(known) for c in found]
+    return [*found, *(c for c in informed if c is not None)]
 
 
-def _names(wanted: Any, cells: np.ndarray) -> Sequence[Sequence[str]]:
-    all_names = sorted([*NAMED, CHAINED_TREES])
+def _names(wanted: Any, cells: np.ndarray) -> Sequence[str]:
+    all_names = sorted(NAMED)
     if isinstance(wanted, str) and wanted == "auto":
         n_observed = int(np.count_nonzero(~np.isnan(cells)))
         return plan(cells.shape[0], cells.shape[1], n_observed)
@@ -266,4 +250,4 @@ def _names(wanted: Any, cells: np.ndarray) -> Sequence[Sequence[str]]:
         raise ValueError(
             f"candidates is {wanted!r}; pass a list of names: [{wanted!r}]."
         )
-    return [[name for name in [*NAMED, CHAINED_TREES] if name in names]]
+    return [name for name in NAMED if name in names]

@@ -24,7 +24,7 @@ from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.model_selection import predict_cells
 from skmc.stacking import MIN_WEIGHT, HeldOutCategory, PriorSizes, Stacking, rms
 
-WORTHWHILE = 0.01  # smallest relative gain for which more is tried
+WORTHWHILE = 0.01  # smallest relative gain for which more parts are predicted
 EXACT = 1e-5  # error relative to that of the means, below which nothing else is tried
 MOST_PARTS = 4  # that candidates predict
 ENOUGH = 500  # held-out cells on which candidates are judged
@@ -90,13 +90,12 @@ class Trial:
 class Comparison:
     """Candidates predict parts of the observed cells from the others.
 
-    All candidates predict the first part, and more until there are 500 cells, group by
-    group. The comparison ends after a group that lowers the error of the stack by less
-    than a hundredth, if it is not the first, or as soon as a candidate is exact. Then
-    candidates with small weights in all stacks of `Stacking` are dropped. The others
-    predict one more part, and so on, until four parts or 2000 cells are predicted, or
-    the error of the stack on cells that its weights have not seen is within a hundredth
-    of that on its own cells: more parts would hardly improve the weights.
+    One after the other, they predict the first part, and more until there are 500
+    cells, up to a candidate that is exact. Then those with small weights in all stacks
+    of `Stacking` are dropped. The others predict one more part, and so on, until four
+    parts or 2000 cells are predicted, or the error of the stack on cells that its
+    weights have not seen is within a hundredth of that on its own cells: more parts
+    would hardly improve the weights.
 
     Nothing depends on the clock before the time limit, which ends the comparison. The
     fits up to then are kept.
@@ -144,10 +143,10 @@ class Comparison:
         """Trials that have predicted a part."""
         return [t for t in self.trials if t.residuals]
 
-    def run(self, groups: Sequence[Sequence[Candidate]], tasks: FitTasks) -> None:
+    def run(self, candidates: Sequence[Candidate], tasks: FitTasks) -> None:
         """Fit candidates, and drop those that have no weight."""
         try:
-            self._first_parts(groups, tasks)
+            self._first_parts(candidates, tasks)
             self._join()
             self._further_parts(tasks)
         except KeyboardInterrupt:
@@ -155,39 +154,29 @@ class Comparison:
             self._join()
 
     def _join(self) -> None:
-        """All that have predicted a part become members of the stack."""
+        """An exact candidate, or all that have predicted a part, become members."""
         self.members = [t for t in self.judged if t.fitted is not None]
         fewest = min((len(t.residuals) for t in self.judged), default=1)
         self.n_first = min(self.n_first, fewest)
         self.n_parts = max(
             self.n_first, min((len(t.residuals) for t in self.members), default=1)
         )
+        exact = [t for t in self.members if self._is_exact(t)]
+        self.members = exact[:1] or self.members
 
-    def _first_parts(
-        self, groups: Sequence[Sequence[Candidate]], tasks: FitTasks
-    ) -> None:
-        """Fit the candidates until a group is not worthwhile."""
-        reason, errors = "", [np.inf]
-        with tasks.part("candidates", sum(map(len, groups))) as first:
-            for number, group in enumerate(groups):
-                trials = [Trial(candidate) for candidate in group]
-                self.trials += trials
-                if not reason:
-                    reason = self._predict_first(trials, first)
-                    errors.append(self._error())
-                    gained = errors[-1] <= (1 - WORTHWHILE) * errors[-2]
-                    if number and not gained and not reason:
-                        reason = "those before it are not better than simpler ones"
-                    if errors[-1] <= EXACT * self._scale:
-                        reason = "another one is exact"
-                for trial in trials:
-                    if trial.status == "tried" and not trial.residuals:
-                        trial.status = f"not tried: {reason}"
+    def _first_parts(self, candidates: Sequence[Candidate], tasks: FitTasks) -> None:
+        """Fit the candidates, and say why some are not tried."""
+        self.trials = [Trial(candidate) for candidate in candidates]
+        with tasks.part("candidates", len(self.trials)) as first:
+            reason = self._predict_first(first)
+        for trial in self.trials:
+            if trial.status == "tried" and not trial.residuals:
+                trial.status = f"not tried: {reason}"
 
-    def _predict_first(self, trials: Sequence[Trial], first: FitTasks) -> str:
+    def _predict_first(self, first: FitTasks) -> str:
         """Predict the first part; a reason to try nothing else, or nothing."""
         waiting = []
-        for trial in trials:
+        for trial in self.trials:
             if "sample_weight" in self.known and not trial.candidate.weighted:
                 trial.status = "not tried: its fit takes no weights"
             else:
@@ -204,6 +193,10 @@ class Comparison:
             asked = [first.done(trial.name) for trial in now]
             if any(asked):
                 return "a callback has stopped the comparison"
+            if exact := [k for k, trial in enumerate(now) if self._is_exact(trial)]:
+                for trial in now[exact[0] + 1 :]:  # as if one began after the other
+                    trial.residuals = []
+                return "another one is exact"
         return ""
 
     def _further_parts(self, tasks: FitTasks) -> None:
@@ -345,6 +338,13 @@ class Comparison:
         times = self._times(self.n_first)
         return rms(residuals, times) if len(residuals) else np.nan
 
+    def _is_exact(self, trial: Trial) -> bool:
+        """Whether a trial has predicted the first parts without error."""
+        if len(trial.residuals) < self.n_first:
+            return False
+        values = self.cells[self._order(self.n_first)].values
+        return self.error_of(trial) <= EXACT * rms(values, self._times(self.n_first))
+
     def donors(self) -> np.ndarray:
         """Numbers of the held-out cells' pairs of row and part."""
         order = self._order(self.n_parts)
@@ -359,18 +359,6 @@ class Comparison:
         rows = self.cells.rows[self._order(n_parts)]
         weights = self.known.get("sample_weight")
         return np.ones(len(rows)) if weights is None else weights[rows]
-
-    @property
-    def _scale(self) -> float:
-        """Root mean square of the cells that are predicted."""
-        return rms(self.held_out().values, self._times(self.n_parts))
-
-    def _error(self) -> float:
-        """Error of the stack of all that have predicted the first parts."""
-        self._join()
-        if not self.members or not (self.labels >= 0).any():
-            return np.inf
-        return rms(self._stacking().residuals, self._times(self.n_parts))
 
     def _stacking(self, priors: PriorSizes | None = None) -> Stacking:
         cells, layout = self.held_out(), self.layout

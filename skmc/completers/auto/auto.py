@@ -80,12 +80,12 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
         Candidates. "auto" tries the few that are best for data of this kind, see Notes.
         A sequence selects some by name: "mean", "knn", "knn-weighted", "gaussian",
-        "copula", "chained", "chained-trees", "trees-linear", "trees-rounds",
+        "copula", "chained", "trees-linear", "trees-rounds",
         "boosting", "svd", "ialm", "tnnr", "ncarl", "soft-impute", "air",
         "factorization", "bayesian-factorization" and
         "bayesian-factorization-implicit", or, for pictures, "nonlocal", "biharmonic",
         "patch-cnn" and "dmf-tv". A mapping holds completers or scikit-learn imputers.
-        All of a sequence or mapping are tried.
+        All of a sequence or mapping are tried, up to one without error.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
         without them.
@@ -191,22 +191,18 @@ class AutoCompleter(Explains, Samples, TakesBounds):
 
     The candidates follow from the shape and the number of observed cells:
 
-    ======================  ========================================  =================
-    data                    always                                    if worthwhile
-    ======================  ========================================  =================
+    ======================  =======================================================
+    data                    candidates
+    ======================  =======================================================
     up to 150 cells         mean, knn, gaussian, ialm
-    up to 20 columns        mean, knn, ialm, gaussian, copula; then   chained-trees
-                            chained
-    more columns            mean, knn, ialm, factorization,
-                            gaussian, copula
-    up to 20 % observed     mean, factorization; then
-                            bayesian-factorization-implicit
-    side information        also factorization and
-                            bayesian-factorization, with it
-    ======================  ========================================  =================
+    up to 20 columns        mean, knn, ialm, gaussian, copula, chained,
+                            trees-rounds
+    more columns            mean, knn, ialm, factorization, gaussian, copula
+    up to 20 % observed     mean, factorization, bayesian-factorization-implicit
+    side information        also factorization and bayesian-factorization, with it
+    ======================  =======================================================
 
-    Cheap ones come first. A third group is worthwhile if the second has lowered the
-    error by a hundredth. A candidate without error ends the comparison.
+    Cheap ones come first. A candidate without error ends the comparison.
 
     All candidates predict the first part, and more parts until there are 500 held-out
     cells. Candidates with a weight below .02 are dropped. The others predict one more
@@ -233,9 +229,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
     Candidates are compared on at most 1500 rows, and on fewer if there are more than
-    20 columns, but on at least 400. The default's chains keep a fit to these rows, and
-    complete the others as new rows. The matrix is made dense, and each member stores
-    what its class documents.
+    20 columns, but on at least 400. The default's chains and trees keep a fit to these
+    rows, and complete the others as new rows. The matrix is made dense, and each member
+    stores what its class documents.
 
     After an interruption the best result so far is kept. `skmc.persistence.save` stores
     the completer, with members from scikit-learn.
@@ -367,9 +363,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     def _fit_stack(self, given: Given, tasks: FitTasks) -> Outcome:
         """Compare candidates, weight them, and fit the members to all cells."""
         seed, index = seed_of(self.random_state), RowIndex(given.matrix)
-        groups = self._candidates(given, seed)
+        candidates = self._candidates(given, seed)
         order = np.arange(len(given.matrix))
-        if not any(compares_columns(c.estimator) for group in groups for c in group):
+        if not any(compares_columns(c.estimator) for c in candidates):
             order = _order_by_content(given.matrix, given.weights_of_rows, seed)
         rows, cold = _reordered(given, order), Cold.of(given)
         cold = Cold(cold.rows[order], cold.cols)
@@ -379,7 +375,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         n_cols = all_rows.cells.shape[1]
         sample = all_rows.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // n_cols)))
         comparison = self._comparison(given, sample, scaling, seed)
-        self._compare(comparison, groups, tasks)
+        self._compare(comparison, candidates, tasks)
         stacking = comparison.stack()
         members, weights, cold_weights = cold.weights(comparison, stacking)
         completers = comparison.last_fits(members, all_rows, sample, tasks)
@@ -436,22 +432,22 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             warn_of_units(self, given.data)
         return how
 
-    def _candidates(self, given: Given, seed: int) -> list[list[Candidate]]:
-        """Groups of candidates."""
+    def _candidates(self, given: Given, seed: int) -> list[Candidate]:
+        """The candidates, with the scaling of the stack."""
         sides, how = [*given.known], self._units(given)
-        groups = selected(self.candidates, given.matrix, sides, seed, self.device)
-        if sides and not any(c.takes for group in groups for c in group):
+        found = selected(self.candidates, given.matrix, sides, seed, self.device)
+        if sides and not any(c.takes for c in found):
             warn_user(
                 f"None of the candidates takes {' or '.join(sides)}; add "
                 "'factorization' or 'bayesian-factorization', or leave them out."
             )
-        return [[c.scaled_by(how) for c in group] for group in groups]
+        return [c.scaled_by(how) for c in found]
 
     def _compare(
-        self, comparison: Comparison, groups: list[list[Candidate]], tasks: FitTasks
+        self, comparison: Comparison, candidates: list[Candidate], tasks: FitTasks
     ) -> None:
         """Compare the candidates; raise an error if none of them could be fitted."""
-        comparison.run(groups, tasks)
+        comparison.run(candidates, tasks)
         if not comparison.members:
             if comparison.interrupted:
                 raise KeyboardInterrupt

@@ -160,6 +160,7 @@ class _DonorSearch:
     def __init__(self, B: Tensor, seen: Tensor, n_neighbors: int, by_distance: bool):
         self.B, self.seen, self.largest = B, seen, B.square().max()
         self.n_neighbors, self.by_distance = n_neighbors, by_distance
+        self.n_donors = seen.sum(0)  # of each column
 
     def sides(self, reach: int, n_rows: int, dtype: torch.dtype) -> _Sides:
         """The donors' factors of the two products, in equal chunks."""
@@ -207,7 +208,9 @@ class _DonorSearch:
         average = torch.where(total > 0, average, 0.0)
         if sides.reach == len(self.B):
             return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
-        few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
+        with_own = self.seen[own.clamp_min(0)] & (own >= 0)[:, None]
+        enough = (self.n_donors - 1 * with_own).clamp_max(self.n_neighbors)
+        few = ((rank[:, -1] < enough) & needed).any(-1)
         # Rounding errors of the approximate distances, which are means over shared
         # columns.
         slack = (
