@@ -16,6 +16,7 @@ from skmc.solvers import Solver
 
 HELD_OUT_SHARE = 0.1  # of the observed cells, for comparing candidates
 NEGLIGIBLE = 1e-9  # share of the squares of held-out cells
+EXACT = 1e-4  # share of those squares within which a trial recovers the matrix
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
@@ -150,6 +151,7 @@ class Trials:
         *,
         max_iter: int,
         patience: int = 2,
+        penalized: Callable[[T, Solution], float] | None = None,
     ) -> T:
         """Choose the candidate that completes the held-out cells best.
 
@@ -164,6 +166,10 @@ class Trials:
             Maximum number of iterations of a trial.
         patience : int, default=2
             Number of consecutive candidates without a lower error that end the search.
+        penalized : callable or None, default=None
+            Function of a candidate and its solution that returns the share of the
+            completed matrix that is penalized. It decides between candidates that
+            recover the held-out cells exactly.
 
         Returns
         -------
@@ -178,9 +184,11 @@ class Trials:
             for candidate in itertools.chain([best], candidates):
                 solver = solver_of(candidate, self.cells[0])
                 solution = self.run(solver, max_iter=max_iter)
-                error = self.error(solution)
+                error, energy = self.error(solution), float(self.cells[1].energy)
+                if penalized and error < EXACT * energy:
+                    error = EXACT * energy * penalized(candidate, solution)
                 # Below this, a smaller error is a matter of rounding.
-                least = NEGLIGIBLE * float(self.cells[1].energy)
+                least = NEGLIGIBLE * energy
                 if error < self.lowest - least:
                     best, self.lowest, failures = candidate, error, 0
                     self.solution = solution

@@ -11,6 +11,7 @@ from torch import Tensor
 from skmc import patterns
 from skmc.base import Choice, Trials
 from skmc.cells import Cells, Observed
+from skmc.loop import Solution
 from skmc.new_rows import FoldIn, content_order
 from skmc.solvers import HardRank, Solver
 
@@ -41,17 +42,25 @@ def choose_rank(
     # With few cells and components of similar size, the first few ranks are no better
     # than the mean, but the right one is far better.
     patience: int = 4,
+    penalized: Callable[[int, Solution], float] | None = None,
 ) -> Choice:
     """Choose ``rank``; for "auto", the one that completes held-out cells best.
 
     ``solver_of`` makes a solver from a rank and the cells to train on. The search over
     ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` successive
-    failures. The noise of the best trial is chosen with it.
+    failures; see `Trials.best` for ``penalized``. The noise of the best trial is chosen
+    with it.
     """
     if rank != "auto":
         return Choice({"rank": checked_rank(int(rank), data.shape)})
     possible = [rank for rank in ranks if rank <= min(data.shape)]
-    best = trials.best(possible, solver_of, max_iter=max_iter, patience=patience)
+    best = trials.best(
+        possible,
+        solver_of,
+        max_iter=max_iter,
+        patience=patience,
+        penalized=penalized,
+    )
     if trials.solution is None or not isinstance(data, Observed):
         return Choice({"rank": best})
     return Choice({"rank": best}, noise=noise_of(trials.solution.X, trials))

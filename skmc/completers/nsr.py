@@ -23,7 +23,7 @@ from skmc.terms import L1Norm, SquaredNorm
 SVD_STEPS = 50  # iterations of the initial SVD
 MAX_UNITS = 1000
 DECODER_WEIGHTS = (32.0, 8.0, 2.0)
-TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a weight
+TRIAL_SHARE = 1 / 2  # of max_iter for a trial; shorter ones prefer large weights
 
 
 class NSRCompleter(TakesWeights, IterativeCompleter):
@@ -59,7 +59,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     lambda_decoder : float >= 0 or "auto", default="auto"
         Weight of :math:`\|D\|_1`. Values to try: .5, 2, 8, 32 (relative to data of
         variance 1). "auto" tries 32, 8 and 2 on a held-out tenth of the
-        observed cells, with three eighths of ``max_iter`` epochs each.
+        observed cells, with half of ``max_iter`` epochs each.
     lambda_encoder : float >= 0, default=2.0
         Weight of half of :math:`\|E\|_F^2`. Values to try: .2, 2, 20, 200 (relative to
         data of variance 1); the result hardly depends on it.

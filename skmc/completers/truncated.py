@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from skmc.base import Choice, CompleterTags, IterativeCompleter, TakesWeights, T
 from skmc.cells import Observed
 from skmc.completers._rank import WITH_MEAN, choose_rank, held_out_by_content
 from skmc.linalg import SVD, Randomness, full_svd, shrink
+from skmc.loop import Solution
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import (
     DecomposingSolver,
@@ -50,7 +52,9 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Number of singular values without penalty. "auto" chooses from 0 (the nuclear
         norm) to 100 on a held-out tenth of the observed cells; it stops after three
-        ranks without a lower error. The paper tries ranks on the truth.
+        ranks without a lower error. Of ranks that recover these cells exactly, it
+        chooses the first one that leaves nothing to penalize. The paper tries ranks on
+        the truth.
     solver : {"admm", "apgl"}, default="admm"
         Solver. "admm" matches the observed cells exactly. "apgl" replaces the
         constraint by ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed
@@ -199,6 +203,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
             ranks=WITH_MEAN,
             max_iter=min(TRIAL_ITER, self.max_iter),
             patience=3,
+            penalized=partial(_penalized, data),
         )
 
     def _drawn_distinct(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -213,6 +218,16 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
         if self.solver == "apgl":
             return TruncatedAPGL(rank, weight=self.lambda_fit)
         return TruncatedADMM(rank)
+
+
+def _penalized(data: Observed, rank: int, solution: Solution) -> float:
+    """Share of the squares in the singular values after the first ``rank``.
+
+    Scattered cells of a matrix of low rank are met by the nuclear norm as well, but
+    missing blocks only by the rank that leaves nothing to penalize.
+    """
+    s = torch.linalg.svdvals(data.centre(solution.X)[1])
+    return float(ratio(s[rank:].square().sum(), s.square().sum()))
 
 
 @dataclass(frozen=True, kw_only=True)

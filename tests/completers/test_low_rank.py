@@ -334,6 +334,18 @@ def test_outliers_of_small_weight_do_not_affect_the_choice(noisy):
     assert completer.lambda_ridge_ < 0.3
 
 
+def test_components_that_vanished_in_the_trial_do_not_grow_in_the_fit():
+    """The trial has rank 4; a fit of rank 16 is worse than half of the means' error."""
+    rng = np.random.RandomState(10)
+    truth = rng.randn(120, 4) @ rng.randn(4, 30) + 0.3 * rng.randn(120, 30)
+    hidden = rng.rand(*truth.shape) < 0.25
+    X = np.where(hidden, np.nan, truth)
+    completer = FactorizationCompleter(random_state=2, device="cpu")
+    error = rmse(completer.fit_transform(X), truth, hidden)
+    assert completer.rank_ == 4
+    assert error < 0.3 * rmse(np.broadcast_to(np.nanmean(X, 0), X.shape), truth, hidden)
+
+
 def test_factored_nuclear_norm_is_soft_impute(noisy):
     """``|X|_* = min (|U|^2 + |V|^2) / 2``: with enough factors, the same answer."""
     *_, sparse = noisy

@@ -162,6 +162,16 @@ def test_the_l1_decoder_recovers_a_nonlinear_matrix(linked):
     assert (D.abs() > 0.01 * D.abs().max()).double().mean() < 0.5
 
 
+@pytest.mark.long
+def test_the_l1_decoder_recovers_the_matrix_of_the_paper_by_default():
+    """A trial that is too short prefers a weight with five times the loss."""
+    rng = np.random.RandomState(0)
+    truth = through(rng.randn(300, 10) @ rng.randn(10, 200))
+    X = np.ma.masked_array(truth.astype(np.float32), rng.rand(300, 200) < 0.1)
+    completed = NSRCompleter(random_state=0, device="cpu").fit_transform(X)
+    assert lost(completed, truth, X.mask) < 0.3
+
+
 def test_the_l1_decoder_chooses_its_weight(linked):
     X, _, _ = linked
     completer = make(NSRCompleter, rank=4, max_iter=5).fit(X[:60, :40])

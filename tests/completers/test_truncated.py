@@ -255,6 +255,18 @@ def test_variants_recover_with_their_own_rank(variant, recovery):
     assert completer.rank_ <= 3
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rank_of_a_matrix_without_a_block_is_found(seed):
+    """The nuclear norm meets scattered cells, but not the block."""
+    truth = low_rank(80, 40, 3, seed)
+    X = truth.copy()
+    X[:40, :20] = np.nan
+    completer = TNNRCompleter(random_state=0, device="cpu")
+    completed = completer.fit_transform(X)
+    assert completer.rank_ == 3
+    np.testing.assert_allclose(completed, truth, atol=0.02)
+
+
 def test_contradictory_parameters():
     X = low_rank(6, 5)
     with pytest.raises(ValueError, match=r"weighted=True .* solver='apgl'"):

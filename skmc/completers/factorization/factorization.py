@@ -264,7 +264,8 @@ class FactorizationCompleter(
     ... at rank 16, then ranks of 32, 64 while the error falls and 8, 4, 2, 1, then
     ranks halfway between the best one and its neighbors, and last weights smaller or
     larger by factors of 1.41. Each trial takes four sweeps from the factors of the one
-    before. With side information, it tries .32, .224, .157, ... in ten sweeps each from
+    before. ``rank_`` is without the components that have vanished in the best trial.
+    With side information, it tries .32, .224, .157, ... in ten sweeps each from
     random factors, all ranks, and for ``lambda_side`` :math:`\lambda` times the mean
     number of cells of a row times 10, 3, 1, ..., .003.
 
@@ -397,6 +398,8 @@ class FactorizationCompleter(
                         chosen = {"rank": recovered.rank, "lambda_ridge": NEARLY_ZERO}
                         return Choice(chosen, recovered)
         best = search.best
+        if best is not None and rank == "auto" and not informed:
+            best = _without_vanished(best, data)
         if best is None:
             size = 1 if rank == "auto" else size
             side = first * cells if side == "auto" else side
@@ -681,9 +684,28 @@ def _resized(last: _Attempt, rank: int, data: SparseObserved) -> tuple[Tensor, T
     more = (0, max(0, rank - last.rank))
     U, V = (torch.nn.functional.pad(W, more) for W in (U, V))
     share = (U.square().mean(0) * V.square().mean(0)).sqrt()
-    unit = (data.energy / data.counts.sum()).sqrt()
-    U = torch.where(share < VANISHED * unit, torch.nan, U)
+    U = torch.where(share < VANISHED * _deviation(data), torch.nan, U)
     return torch.cat([U, b], 1), torch.cat([V, c], 1)
+
+
+def _without_vanished(best: _Attempt, data: SparseObserved) -> _Attempt:
+    """The same attempt at the rank that its factors have.
+
+    Components that have vanished under larger weights would grow in the longer fit.
+    """
+    if best.factors is None:
+        return best
+    U, V = (W[:, :-1] for W in best.factors)
+    sizes = torch.linalg.svdvals(torch.linalg.qr(U).R @ torch.linalg.qr(V).R.mT)
+    least = VANISHED * _deviation(data) * (len(U) * len(V)) ** 0.5
+    rank = max(1, int((sizes >= least).sum()))
+    if rank == best.rank:
+        return best
+    return best._replace(rank=rank, factors=_resized(best, rank, data))
+
+
+def _deviation(data: SparseObserved) -> Tensor:
+    return (data.energy / data.counts.sum()).sqrt()
 
 
 def _last_factors(
