@@ -51,9 +51,10 @@ class EMState(State):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GaussianResult(Result):
-    """A completion and the distribution of its rows."""
+    """A completion, the distribution of its rows, and where EM can go on."""
 
     model: Any
+    state: EMState | None = None
 
 
 class EM(Solver[Observed, EMState]):
@@ -85,8 +86,9 @@ class EM(Solver[Observed, EMState]):
     ----------
     ridge : float
         Weight ``lambda`` of the prior.
-    start : Gaussian or None, default=None
-        Initial distribution; None is mean 0 and covariance ``I``.
+    start : Gaussian, EMState or None, default=None
+        Initial distribution, or a state from the same cells with another ``ridge``;
+        None is mean 0 and covariance ``I``.
 
     References
     ----------
@@ -95,14 +97,16 @@ class EM(Solver[Observed, EMState]):
     of incomplete multivariate data. Chapman and Hall (1997).
     """
 
-    def __init__(self, ridge: float, start: Gaussian | None = None):
+    def __init__(self, ridge: float, start: Any = None):
         self.ridge = ridge
         self.start = start
 
     def init(self, data: Observed) -> EMState:
+        if isinstance(last := self.start, EMState):
+            return self._state(data, last.model, last.patterns, last.expected)
         values = data.values.double()
         eye = torch.eye(values.shape[1], dtype=values.dtype, device=values.device)
-        model = self.start or Gaussian(values.new_zeros(len(eye)), eye)
+        model = last or Gaussian(values.new_zeros(len(eye)), eye)
         patterns = Patterns.of(data.mask, row_weights(data))
         return self._expect(data, model, patterns)
 
@@ -143,7 +147,7 @@ class EM(Solver[Observed, EMState]):
         return moved / norm(b.covariance)
 
     def result(self, state: EMState) -> GaussianResult:
-        return GaussianResult(X=state.X, model=state.model)
+        return GaussianResult(X=state.X, model=state.model, state=state)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -456,17 +456,22 @@ class GaussianCompleter(
                 rows = rows.first_rows()
             parts = _held_out_rows(rows)
             groups = _groups(trials.first_columns)
-            models = [start] * len(parts)
+            starts = [start] * len(parts)
             for ridge in ridges if parts else ():
-                error = 0.0
-                for k, (train, judged) in enumerate(parts):
-                    solver = _em(train, ridge, rank, models[k])
-                    trial = trials.run(solver, train, max_iter=TRIAL_STEPS)
-                    models[k] = trial.result.model
-                    error += _surprise(models[k], judged, groups)
+                found = [
+                    trials.run(
+                        _em(train, ridge, rank, last), train, max_iter=TRIAL_STEPS
+                    ).result
+                    for (train, _), last in zip(parts, starts, strict=True)
+                ]
+                starts = [result.state or result.model for result in found]
+                error = sum(
+                    _surprise(result.model, judged, groups)
+                    for result, (_, judged) in zip(found, parts, strict=True)
+                )
                 if error >= lowest:
                     break
-                best, lowest = (ridge, models[0]), error
+                best, lowest = (ridge, found[0].model), error
         return best
 
     def _for_trials(self, data: Any) -> Cells:
