@@ -181,7 +181,7 @@ class IterativeCompleter(BaseCompleter):
             else:
                 solution = self._finish(given.data, solution)
                 if choice.noise is not None:
-                    solution = _with_posteriors(given.data, solution, choice.noise)
+                    solution = self._with_posteriors(given.data, solution, choice.noise)
             outcome = self._outcome(given, choice.params, solution, choice.hurried)
             diverging = solution.status[0] is Status.DIVERGED
             if diverging and (names := _faulty(solver, solution)):
@@ -203,6 +203,26 @@ class IterativeCompleter(BaseCompleter):
     def _finish(self, data: Any, solution: Solution) -> Solution:
         """Improve the solution after the loop, with all cells; by default, as it is."""
         return solution
+
+    def _with_posteriors(
+        self, data: Any, solution: Solution, noise: tuple[float, float]
+    ) -> Solution:
+        """Replace missing cells by their posterior means given the others of their row.
+
+        In a completion of low rank, a row with few cells has a least-squares solution that
+        can be arbitrarily far away. If there are fewer rows than columns, columns are the
+        samples instead.
+        """
+        X, values = solution.X.double().cpu(), data.values.double().cpu()
+        root = data.times.double().cpu().sqrt()
+        of_rows = FoldIn.with_noise(X, noise[0])
+        with threads_for(work_of(X.numel(), min(X.shape))):
+            if X.shape[0] >= X.shape[1]:
+                completed = of_rows(values, root)
+            else:
+                completed = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
+        completed = torch.where(data.mask, solution.X, completed.to(solution.X))
+        return replace(solution, result=PosteriorResult(X=completed, of_rows=of_rows))
 
     def _chosen(
         self,
@@ -604,27 +624,6 @@ class IterativeCompleter(BaseCompleter):
     def _without_trials(self, data: Cells) -> dict[str, Any]:
         """Return the choices of a completer in a batch, if it needs no trials."""
         return self._choose(data, Trials(_nothing_to_try, Randomness.of([]))).params
-
-
-def _with_posteriors(
-    data: Observed, solution: Solution, noise: tuple[float, float]
-) -> Solution:
-    """Replace missing cells by their posterior means given the others of their row.
-
-    In a completion of low rank, a row with few cells has a least-squares solution that
-    can be arbitrarily far away. If there are fewer rows than columns, columns are the
-    samples instead.
-    """
-    X, values = solution.X.double().cpu(), data.values.double().cpu()
-    root = data.times.double().cpu().sqrt()
-    of_rows = FoldIn.with_noise(X, noise[0])
-    with threads_for(work_of(X.numel(), min(X.shape))):
-        if X.shape[0] >= X.shape[1]:
-            completed = of_rows(values, root)
-        else:
-            completed = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
-    completed = torch.where(data.mask, solution.X, completed.to(solution.X))
-    return replace(solution, result=PosteriorResult(X=completed, of_rows=of_rows))
 
 
 def _warm_start(result: Result) -> WarmStart:

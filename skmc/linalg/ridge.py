@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -14,6 +14,7 @@ from skmc.linalg.parts import Parts
 from skmc.linalg.row_equations import BLOCK, RowSystems, normal_equations
 
 OVER = 0.6  # negative correlation of successive draws
+MOST_CERTAIN = 1e20  # precision of a prior of rows that are all equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,29 @@ class RowModel(Parts):
         """The model that predicts zero for every row."""
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
+
+    def with_prior_of(
+        self,
+        W: Tensor,  # (m, rank)
+        noise: float,
+    ) -> RowModel:
+        """The same model, with the mean and covariance of these rows as its prior.
+
+        Directions in which they do not vary keep a small variance.
+        """
+        W = W.double()
+        mean = W.mean(0)
+        energy, basis = torch.linalg.eigh((W - mean).mT @ (W - mean) / len(W))
+        least = torch.finfo(self.F.dtype).eps ** 0.75 * energy[-1:]
+        size = (noise / energy.clamp_min(least)).clamp_max(MOST_CERTAIN)
+        precision = (basis * size) @ basis.mT
+        return replace(
+            self,
+            precision=precision.to(self.F),
+            mean=mean.to(self.F),
+            per_cell=0.0,
+            noise=self.F.new_tensor(noise),
+        )
 
     @cached_property
     def gram(self) -> Tensor:

@@ -95,8 +95,9 @@ class RowStream:
     ) -> RowStream:
         """Solve for some rows, then for all columns in which they have cells.
 
-        Both steps minimize the objective of all cells exactly, over these rows or these
-        columns, so it does not increase.
+        Without a known noise, both steps minimize the objective of all cells exactly,
+        over these rows or these columns, so it does not increase. With one, both give
+        posterior means; the prior of the columns is the distribution of the known ones.
         """
         model = replace(model, F=self.cols[:, :-1], offset=self.cols[:, -1])
         scaled = after.scaled(scaling)
@@ -121,12 +122,18 @@ class RowStream:
         if row_biases:
             b = b - G[:, :, k]
         free = [*range(k), *([k + row_biases] if col_biases else [])]
-        system = G[:, free][:, :, free]
+        system, b = G[:, free][:, :, free], b[:, free, None]
         diagonal = system.diagonal(dim1=1, dim2=2)
-        rounding = 1e-12 * diagonal.sum(1)
-        count = model.prior_weights(ones[:, -1])
-        diagonal += (model.precision[0, 0] * count + rounding)[:, None]
-        solution = torch.cholesky_solve(b[:, free, None], torch.linalg.cholesky(system))
+        diagonal += 1e-12 * diagonal.sum(1, keepdim=True)  # rounding
+        if model.noise is None:
+            count = model.prior_weights(ones[:, -1])
+            diagonal += (model.precision[0, 0] * count)[:, None]
+        else:
+            known = self.gram[:, -1, -1] > 0
+            prior = model.with_prior_of(cols[known][:, free], float(model.noise))
+            system += prior.precision
+            b += (prior.precision @ prior.mean)[:, None]
+        solution = torch.cholesky_solve(b, torch.linalg.cholesky(system))
         cols[which[:, None], torch.tensor(free)] = solution[..., 0].to(cols)
         return RowStream(rows, cols, gram, right, self.origin)
 

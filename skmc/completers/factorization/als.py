@@ -21,6 +21,7 @@ from skmc.solvers.row_systems import (
     gradient,
     improved,
     panels_of,
+    solved,
     solved_rows,
 )
 
@@ -432,6 +433,39 @@ class Objective:
             (U, V), (P, Q) = ([W[:, :-1] for W in pair] for pair in (now, direction))
             curve = curve + squares_along((U, P), (V, Q), dtype)
         return curve
+
+
+def posterior_model(
+    data: SparseObserved,
+    sides: Sides,  # (m, rank + 1), (n, rank + 1)
+    axis: int,
+    biases: tuple[bool, bool],
+    noise: float,
+) -> RowModel:
+    """The model of a row (``axis=0``) or a column, given the other side.
+
+    The prior has the mean and the covariance of the factors of this side.
+    """
+    objective = Objective(noise, biases, 0.0, 1.0, False)
+    model = objective.model(sides[1 - axis], axis)
+    known = (data.T if axis else data).counts > 0
+    return model.with_prior_of(sides[axis][known, : model.F.shape[1]], noise)
+
+
+def with_posteriors(
+    data: SparseObserved,
+    sides: Sides,  # (m, rank + 1), (n, rank + 1)
+    biases: tuple[bool, bool],
+    noise: float,
+) -> RowModelResult:
+    """Posterior means of the rows, then of the columns, and the model given these."""
+    rows, cols = sides
+    model = posterior_model(data, (rows, cols), 0, biases, noise)
+    rows = pad(solved(data, model), (0, not biases[0]))
+    model = posterior_model(data, (rows, cols), 1, biases, noise)
+    cols = pad(solved(data.T, model), (0, not biases[1]))
+    model = posterior_model(data, (rows, cols), 0, biases, noise)
+    return RowModelResult(X=LowRank.with_biases(rows, cols), models=[model])
 
 
 class HalfStep(NamedTuple):

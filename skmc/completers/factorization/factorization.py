@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -24,6 +25,8 @@ from skmc.base import (
     PartialFit,
     TakesFeatures,
     Trials,
+    joined_cols,
+    joined_rows,
 )
 from skmc.blocks import BlockObserved, StoredCells
 from skmc.cells import (
@@ -40,14 +43,18 @@ from skmc.compatibility import Interval
 from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
-from skmc.completers.factorization.als import ALS
+from skmc.completers.factorization.als import (
+    ALS,
+    posterior_model,
+    with_posteriors,
+)
 from skmc.completers.factorization.recovered import Recovered
 from skmc.completers.logdet import NEARLY_ZERO, SURE
-from skmc.linalg import LowRank, Randomness, partial_svd, threads_for, work_of
+from skmc.linalg import LowRank, Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Result, Solver
+from skmc.solvers import Result, Solver, solved
 
 FIRST_RANK, LARGEST_RANK = 16, 64
 WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
@@ -237,24 +244,30 @@ class FactorizationCompleter(
     those of the columns in which these rows have cells, given all rows so far. For the
     latter, sums of :math:`u u^T` and :math:`u x` over the cells of each column are
     sufficient; earlier rows are not visited. Both steps minimize the objective of all
-    cells exactly, in the units of the last fit. The result is approximate because other
-    rows keep their factors, and rank and weight do not change, until the cells are
-    twice those of the last fit. Repeated blocks of `Entries` approach a fit to all
+    cells exactly, in the units of the last fit, or give posterior means (see below).
+    The result is approximate because other rows keep their factors, and rank, weight
+    and noise do not change, until the cells are twice those of the last fit. Repeated blocks of `Entries` approach a fit to all
     cells. The sums take
     ``n_features (rank + 2)**2`` numbers. The first call computes them by a pass over
     the cells. Features, graphs, weights and ``alpha`` need a new fit. After a fit to
     files, the first call loads all cells into memory.
 
-    `explain` gives the terms of a prediction. The base is the mean plus the bias
-    :math:`c_k` of the column, and the scaled cell :math:`x_{ij}` of another column
-    contributes :math:`(x_{ij} - c_j)\, v_j^\top A^{-1} v_k`. :math:`A` is the matrix of
-    the row's least-squares problem, and :math:`v` includes the factor 1 of its bias.
+    `explain` gives the terms of a prediction. The base is the mean plus the value
+    :math:`o_k` that the column has in a row without cells, and the scaled cell
+    :math:`x_{ij}` of another column contributes :math:`(x_{ij} - o_j)\, v_j^\top A^{-1}
+    v_k`. :math:`A` is the matrix of the row's least-squares problem, and :math:`v`
+    includes the factor 1 of its bias.
     With ``alpha``, the base is 0, and a count contributes :math:`(1 + \alpha r_{ij})\,
     v_j^\top A^{-1} v_k`. Features and graphs of the row add a further term. All terms
     are in the units of the explained column.
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
-    on the columns' factors. Results have the dtype of the input: ``float32`` ratings
+    on the columns' factors. If the weight was chosen, they are completed by posterior
+    means instead, since a row with few cells needs a larger penalty than the others:
+    factors and biases of a row have a normal prior with the mean and the covariance of
+    all rows, and the cells have the noise under which the held-out ones are most
+    likely. Before, the columns are replaced by their posterior means in the same way.
+    Results have the dtype of the input: ``float32`` ratings
     take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
@@ -397,7 +410,10 @@ class FactorizationCompleter(
                     if recovered is not None:
                         chosen = {"rank": recovered.rank, "lambda_ridge": NEARLY_ZERO}
                         return Choice(chosen, recovered)
-        best = search.best
+        best, noise = search.best, None
+        if best is not None and weight == "auto" and not informed:
+            with trials.interruptible():
+                noise = search.noise(self._has_biases)
         if best is not None and rank == "auto" and not informed:
             best = _without_vanished(best, data)
         if best is None:
@@ -411,7 +427,7 @@ class FactorizationCompleter(
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
         if informed:
             return Choice({**chosen, "lambda_side": best.side})
-        return Choice(chosen, best.factors)
+        return Choice(chosen, best.factors, (noise, noise) if noise else None)
 
     def _by_path(
         self, data: SparseObserved, rank: int, weight: float, trials: Trials
@@ -444,8 +460,7 @@ class FactorizationCompleter(
         if float(held_out.misfit(penalized)) > PREDICTED * float(held_out.energy):
             return None
         rank = None if self.rank == "auto" else self.rank
-        row_biases = self.biases in ("both", "rows")
-        recovered = Recovered.of(data, trials, rank, row_biases)
+        recovered = Recovered.of(data, trials, rank, self._has_biases[0])
         if recovered is None or recovered.is_certain:
             return recovered
         # The start has seen the held-out cells, which the others must determine.
@@ -464,9 +479,8 @@ class FactorizationCompleter(
     ) -> Solver:
         if isinstance(params.start, Recovered):
             return params.start
-        row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
-        last = _last_factors(before, params.rank, row_biases) or params.start
+        last = _last_factors(before, params.rank, self._has_biases[0]) or params.start
         side = params.lambda_side if any(data.sides) else 1.0
         return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
@@ -504,14 +518,29 @@ class FactorizationCompleter(
         return ALS(
             start,
             weight,
-            row_biases=explicit and self.biases in ("both", "rows"),
-            col_biases=explicit and self.biases in ("both", "columns"),
+            row_biases=self._has_biases[0],
+            col_biases=self._has_biases[1],
             per_cell=self.per_cell,
             implicit=not explicit,
             link_weight=side,
             start_biases=biases,
             start_cols=cols,
         )
+
+    @property
+    def _has_biases(self) -> tuple[bool, bool]:
+        """Whether rows, and columns, have biases."""
+        biases = None if self.alpha is not None else self.biases
+        return biases in ("both", "rows"), biases in ("both", "columns")
+
+    def _with_posteriors(
+        self, data: Any, solution: Solution, noise: tuple[float, float]
+    ) -> Solution:
+        rank = solution.X.left.shape[1] - 2
+        sides = _last_factors(solution.X, rank, row_biases=True)
+        assert sides is not None
+        result = with_posteriors(data, sides, self._has_biases, noise[0])
+        return replace(solution, result=result)
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         fitted = FittedFactors.of(given, result)
@@ -559,7 +588,7 @@ class FactorizationCompleter(
 
     def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
         scaling_of = partial(Given.scaling_of, how=self.scaling, centre=self.centre)
-        fitted = _with_more(self._fitted, more, self.biases, scaling_of)
+        fitted = _with_more(self._fitted, more, self._has_biases, scaling_of)
         return fitted, _factors(fitted)
 
 
@@ -649,23 +678,55 @@ class _FactorSearch:
             if self.best.weight != weight:
                 break
 
+    def noise(self, biases: tuple[bool, bool]) -> float:
+        """Variance of the noise under which the held-out cells are most likely.
+
+        The others predict them by the posterior means of the rows.
+        """
+        train, held_out = self.trials.cells
+        assert self.best is not None and self.best.factors is not None
+        count, lowest = float(held_out.counts.sum()), math.inf
+        noise = smaller = float(_deviation(train)) ** 2
+        while smaller > 0 and (noise == smaller or seconds_left() > 0):
+            model = posterior_model(train, self.best.factors, 0, biases, smaller)
+            X = LowRank(joined_rows([solved(train, model)]), joined_cols([model]))
+            squares, spread = _squares(model, X, train, held_out)
+            surprise = squares / (count * smaller) + math.log(smaller) + spread
+            if surprise >= lowest:
+                break
+            lowest, noise = surprise, smaller
+            smaller = noise / 2
+        return noise
+
+
+def _squares(
+    model: RowModel, X: LowRank, train: Any, held_out: Any
+) -> tuple[float, float]:
+    """Sum of squared errors over the held-out cells, and their spread.
+
+    The variance of a cell is the noise times ``1 + h``, where h is large if the cells
+    of its row do not determine it. Each square is divided by this factor, and the
+    spread is the mean of its logarithm.
+    """
+    if any(train.sides) or not isinstance(train, SparseObserved):
+        return float(held_out.misfit(X)), 0.0
+    at = held_out.rows, held_out.cols
+    variance = 1 + model.variance_at(train.starts, train.cols, at, train.weights)
+    squares = held_out.weighted(held_out.residual(X).square()).double()
+    return float((squares / variance).sum()), float(variance.double().log().mean())
+
 
 def _error(solution: Solution, train: Any, held_out: Any) -> float:
     """Sum of squared errors over the held-out cells, by their likelihood.
 
-    The variance of a cell is the noise times ``1 + h``, where h is large if the cells
-    of its row do not determine it. With the most likely noise, the likelihood is that
-    of the squared errors below, and these are the usual ones if all h are equal. Plain
+    With the most likely noise, the likelihood is that of these errors, which are the
+    usual ones if the cells of all rows determine the held-out ones equally well. Plain
     squared errors would prefer a weight that is far too small where the few held-out
     cells happen to be in well-determined rows.
     """
-    if any(train.sides) or not isinstance(train, SparseObserved):
-        return float(held_out.misfit(solution.X))
     model = solution.result.models[0]
-    at = held_out.rows, held_out.cols
-    variance = 1 + model.variance_at(train.starts, train.cols, at, train.weights)
-    squares = held_out.weighted(held_out.residual(solution.X).square()).double()
-    return float((squares / variance).sum() * variance.double().log().mean().exp())
+    squares, spread = _squares(model, solution.X, train, held_out)
+    return squares * math.exp(spread)
 
 
 def _resized(last: _Attempt, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
@@ -735,7 +796,7 @@ def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
 def _with_more(
     fitted: FittedFactors,
     more: MoreCells,
-    biases: str | None,
+    biases: tuple[bool, bool],
     scaling_of: Callable[[Given], Scaling],
 ) -> FittedFactors:
     """Update the factors: new systems of the rows, and of the sums of the columns."""
@@ -755,17 +816,16 @@ def _with_more(
     statistics = Priors.of(rows, cols, values, more.shape, one_unit=one_unit)
     given = Given(cells, statistics)
     scaling = fitted.scaling.kept(scaling_of(given))
-    row_biases = biases in ("both", "rows")
     with threads_for(work_of(len(after.values))):
-        stream = _stream(fitted).extended(*more.shape, row_biases)
+        stream = _stream(fitted).extended(*more.shape, biases[0])
         stream = stream.replaced(
             touched,
             before,
             after,
             scaling,
             model,
-            row_biases=row_biases,
-            col_biases=biases in ("both", "columns"),
+            row_biases=biases[0],
+            col_biases=biases[1],
         )
     model = replace(model, F=stream.cols[:, :-1], offset=stream.cols[:, -1])
     return replace(
