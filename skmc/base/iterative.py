@@ -209,9 +209,9 @@ class IterativeCompleter(BaseCompleter):
     ) -> Solution:
         """Replace missing cells by their posterior means given the others of their row.
 
-        In a completion of low rank, a row with few cells has a least-squares solution that
-        can be arbitrarily far away. If there are fewer rows than columns, columns are the
-        samples instead.
+        In a completion of low rank, a row with few cells has a least-squares solution
+        that can be arbitrarily far away. If there are fewer rows than columns, columns
+        are the samples instead.
         """
         X, values = solution.X.double().cpu(), data.values.double().cpu()
         root = data.times.double().cpu().sqrt()

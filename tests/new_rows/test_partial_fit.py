@@ -265,28 +265,29 @@ def test_later_changes_of_the_data_have_no_effect(name):
 
 @pytest.mark.parametrize("cuts", [[1], [2, 30, 60], [70, 100, 119]])
 @pytest.mark.parametrize(
-    "kind",
+    "kind, seeds, most",
     [
-        SVDCompleter,
-        pytest.param(GaussianCompleter, marks=pytest.mark.long),
-        pytest.param(FactorizationCompleter, marks=pytest.mark.long),
+        (SVDCompleter, 1, 1.1),
+        pytest.param(GaussianCompleter, 1, 1.1, marks=pytest.mark.long),
+        # A choice on a hundred held-out cells changes the error by a tenth.
+        pytest.param(FactorizationCompleter, 3, 1.15, marks=pytest.mark.long),
     ],
 )
-def test_choices_and_units_are_those_of_all_rows(kind, cuts):
+def test_choices_and_units_are_those_of_all_rows(kind, seeds, most, cuts):
     """Also if the first batch has a single row, or lacks a column."""
-    cells = X.copy()
+    cells, squares = X.copy(), []
     cells[: cuts[0], 3] = np.nan
-    found, best = kind(random_state=0), kind(random_state=0).fit(cells)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about empty columns of the first batch
-        for rows in np.split(cells, [*cuts, *range(max(cuts) + 12, 120, 12)]):
-            found.partial_fit(rows)
     gone = np.isnan(cells)
-    error, least = (
-        np.sqrt(np.square((c.transform(cells) - WHOLE) / WHOLE.std(0))[gone].mean())
-        for c in (found, best)
-    )
-    assert error < 1.1 * least
+    for seed in range(seeds):
+        found, best = kind(random_state=seed), kind(random_state=seed).fit(cells)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about empty columns of the first batch
+            for rows in np.split(cells, [*cuts, *range(max(cuts) + 12, 120, 12)]):
+                found.partial_fit(rows)
+        off = [(c.transform(cells) - WHOLE) / WHOLE.std(0) for c in (found, best)]
+        squares.append([np.square(x[gone]).mean() for x in off])
+    error, least = np.sqrt(np.mean(squares, 0))
+    assert error < most * least
 
 
 @pytest.mark.parametrize("kind", [SVDCompleter, FactorizationCompleter])

@@ -246,11 +246,11 @@ class FactorizationCompleter(
     sufficient; earlier rows are not visited. Both steps minimize the objective of all
     cells exactly, in the units of the last fit, or give posterior means (see below).
     The result is approximate because other rows keep their factors, and rank, weight
-    and noise do not change, until the cells are twice those of the last fit. Repeated blocks of `Entries` approach a fit to all
-    cells. The sums take
-    ``n_features (rank + 2)**2`` numbers. The first call computes them by a pass over
-    the cells. Features, graphs, weights and ``alpha`` need a new fit. After a fit to
-    files, the first call loads all cells into memory.
+    and noise do not change, until the cells are twice those of the last fit. Repeated
+    blocks of `Entries` approach a fit to all cells. The sums take ``n_features (rank +
+    2)**2`` numbers. The first call computes them by a pass over the cells. Features,
+    graphs, weights and ``alpha`` need a new fit. After a fit to files, the first call
+    loads all cells into memory.
 
     `explain` gives the terms of a prediction. The base is the mean plus the value
     :math:`o_k` that the column has in a row without cells, and the scaled cell
