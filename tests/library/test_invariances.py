@@ -31,6 +31,7 @@ from skmc import (
     NonlocalCompleter,
     NSRCompleter,
     PatchCNNCompleter,
+    SeriesCompleter,
     SNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
@@ -39,6 +40,7 @@ from skmc import (
     TreesCompleter,
 )
 from skmc.tables import MaskedToNaN
+from skmc.uncertainty import MultipleCompletion
 
 M, N = 36, 6
 RNG = np.random.RandomState(0)
@@ -89,7 +91,12 @@ NETWORKS = {  # random numbers for each row or column, whose steps are few
     GradualNSRCompleter,
     NSRCompleter,
 }
-DRAWS = {BayesianFactorizationCompleter, ChainedCompleter, SNNCompleter}
+DRAWS = {
+    BayesianFactorizationCompleter,
+    ChainedCompleter,
+    MultipleCompletion,
+    SNNCompleter,
+}
 POSITIONS = {  # held-out cells, trees or initial factors are drawn by position
     FactorizationCompleter,
     LinkedFactorizationCompleter,
@@ -98,27 +105,30 @@ POSITIONS = {  # held-out cells, trees or initial factors are drawn by position
 }
 # A default, or that of a member, follows the shape.
 SHAPE = {AutoCompleter, IALMCompleter, NCARLCompleter, SVTCompleter}
-EVERYONE = {*COMPLETERS}
-# Completers whose cells move, and why. Elsewhere they do not; the error of the hidden
-# cells grows by at most a quarter even here.
+EVERYONE = {*COMPLETERS, MultipleCompletion, SeriesCompleter}
+# Completers whose cells move, and why; rows of series are times. Elsewhere cells do not
+# move; the error of the hidden cells grows by at most a quarter even here.
 MOVED = {
-    "order of rows": PICTURES | NETWORKS | DRAWS | POSITIONS,
+    "order of rows": PICTURES | NETWORKS | DRAWS | POSITIONS | {SeriesCompleter},
     "order of columns": {
         *(PICTURES | NETWORKS | DRAWS | POSITIONS),
-        *(AutoCompleter, SVDCompleter, TNNRCompleter),  # cells are drawn by position
+        # Cells are drawn by position.
+        *(AutoCompleter, SeriesCompleter, SVDCompleter, TNNRCompleter),
     },
     "empty column": PICTURES
     | NETWORKS
     | SHAPE
     | {BayesianFactorizationCompleter, FactorizationCompleter, SNNCompleter},
-    "empty row": PICTURES | NETWORKS | {BayesianFactorizationCompleter, SNNCompleter},
+    "empty row": PICTURES
+    | NETWORKS
+    | {BayesianFactorizationCompleter, SeriesCompleter, SNNCompleter},
     "constant column": PICTURES
     | NETWORKS
     | SHAPE
     | {
         *(BayesianFactorizationCompleter, FactorizationCompleter, SNNCompleter),
         # They complete a matrix in one unit, of which a constant column is a part.
-        *(LinkedFactorizationCompleter, LogDetCompleter),
+        *(LinkedFactorizationCompleter, LogDetCompleter, SeriesCompleter),
     },
     "constant row": EVERYONE,  # it is a row like any other
     # Twice as many rows are more information for a choice, and less noise of means.
@@ -126,7 +136,7 @@ MOVED = {
     | NETWORKS
     | DRAWS
     | POSITIONS
-    | {AutoCompleter, GaussianCompleter, KNNCompleter},
+    | {AutoCompleter, GaussianCompleter, KNNCompleter, SeriesCompleter},
     "offset": {LogDetCompleter},  # a rank more for large means
     "single precision": {  # rounding changes steps or choices, or the random numbers
         *(AIRCompleter, PatchCNNCompleter, *NETWORKS, *DRAWS, *POSITIONS)
@@ -161,10 +171,25 @@ def in_groups(cells):
     )[:, :-1]
 
 
+def as_series(cells):
+    completer = SeriesCompleter(SVDCompleter(2), random_state=0)
+    return completer.fit_transform(cells)
+
+
+def mean_of_draws(cells):
+    inner = GaussianCompleter(1.0)
+    return MultipleCompletion(inner, n_draws=10, random_state=0).fit(cells).mean_
+
+
 WRAPPERS = {
-    "Mixed": lambda cells: MixedCompleter(GaussianCompleter()).fit_transform(cells),
-    "Grouped": in_groups,
-    "Pipeline": in_pipeline,
+    "Mixed": (
+        lambda cells: MixedCompleter(GaussianCompleter()).fit_transform(cells),
+        GaussianCompleter,
+    ),
+    "Grouped": (in_groups, GaussianCompleter),
+    "Pipeline": (in_pipeline, GaussianCompleter),
+    "Series": (as_series, SeriesCompleter),
+    "Draws": (mean_of_draws, MultipleCompletion),
 }
 
 
@@ -177,7 +202,7 @@ def test_what_must_not_matter(cls):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_what_must_not_matter_to_wrappers(name):
-    check_changes(WRAPPERS[name], GaussianCompleter)
+    check_changes(*WRAPPERS[name])
 
 
 def check_changes(complete, cls):
