@@ -35,7 +35,7 @@ from skmc.linalg import (
 )
 from skmc.loop import OutOfTime, Solution, Status, seconds_left, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Result, RowModelResult, Solver, State
+from skmc.solvers import Result, RowModelResult, Solver, State, solved
 
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-12  # relative distance from the cells of a matrix that fits exactly
@@ -62,6 +62,7 @@ RIGID = 10_000_000  # cells of all stresses, up to which other solutions are exc
 TRIAL_STEPS, REFINING_STEPS, TRIES = 4, 15, 8
 REFINING_ACCURACY = 0.01, 1e-3  # of steps, and of those to a matrix that nearly fits
 NEARLY_EXACT = 1e-6
+EM_STEPS = 10  # for the priors of rows and columns
 JUDGING_STEPS = 100  # of a path whose prediction says how far a matrix is from low rank
 
 
@@ -180,8 +181,11 @@ class LogDetCompleter(IterativeCompleter):
     rows, in general position.
 
     All rows, including new ones, are completed by least squares on the columns'
-    factors. Those with hardly more cells than the rank amplify noise without a bound;
-    `FactorizationCompleter` bounds it.
+    factors. If no matrix fits exactly, this would amplify noise without a bound in rows
+    with hardly more cells than the rank. Factors of rows and columns then have normal
+    priors, the most likely ones for the cells, and are posterior means; the variance of
+    the noise is that of the cells around the matrix, over its remaining degrees of
+    freedom.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``, and
     with the square of ``min(n_samples, n_features) rank`` where this is at most 3100.
@@ -258,12 +262,20 @@ class LogDetCompleter(IterativeCompleter):
         if hurried:
             best = recovery.near or recovery.first or best
         hurried &= not trials.interrupted
-        return Choice({"rank": best.rank}, best.X, hurried=hurried)
+        noise = None if best.exact else (noise_around(data, best.X),) * 2
+        return Choice({"rank": best.rank}, best.X, noise, hurried=hurried)
 
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         return VariableProjection(params.start)
+
+    def _with_posteriors(
+        self, data: SparseObserved, solution: Solution, noise: tuple[float, float]
+    ) -> Solution:
+        # The fit can be much closer to the cells than a search that ended early.
+        found = with_posteriors(data, solution.X, noise_around(data, solution.X))
+        return replace(solution, result=found)
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         fitted = FittedFactors.of(given, result)
@@ -532,6 +544,7 @@ class Recovery:
             check_every=1,
         )
         X = self.refit(path.result.state.candidate(self.best.rank)).X
+        X = with_posteriors(train, X, noise_around(self.data, self.best.X)).X
         means = held_out.spread(train.scaling_of("columns").shift)
         deviations = held_out.spread(self.data.scaling_of("columns").scale)
         errors = torch.stack([held_out.residual(X), held_out.values - means])
@@ -953,6 +966,43 @@ class VariableProjection(Solver):
         precision = NEARLY_ZERO * torch.eye(len(zero)).to(F)
         model = RowModel(F, F.new_zeros(len(F)), precision, zero)
         return RowModelResult(X=LowRank(left, F), models=[model])
+
+
+def noise_around(data: SparseObserved, X: LowRank) -> float:
+    """Variance of the cells around a matrix, over the remaining degrees of freedom."""
+    rank = X.left.shape[1]
+    spare = len(data.values) - rank * (sum(X.shape) - rank)
+    return float(data.misfit(X)) / max(1, spare)
+
+
+def with_posteriors(data: SparseObserved, X: LowRank, noise: float) -> RowModelResult:
+    """Posterior means of the rows, then of the columns, and then of the rows again.
+
+    Their priors are normal and the most likely ones for the cells.
+    """
+    cells, factors = _in_double(data), X.right.double()
+    for side in (cells, cells.T, cells):
+        model = _most_likely(side, factors, noise)
+        factors = solved(side, model)
+    model, rows = model.to(data.dtype), factors.to(data.dtype)
+    return RowModelResult(X=LowRank(rows, model.F), models=[model])
+
+
+def _most_likely(data: SparseObserved, F: Tensor, noise: float) -> RowModel:
+    """The model of rows with the prior under which their cells are most likely, by EM.
+
+    It starts from equal variances in all directions, because least squares of rows with
+    few cells can be arbitrarily large.
+    """
+    F, rank = torch.linalg.qr(F).Q * len(F) ** 0.5, F.shape[1]
+    variance = float(data.energy / data.n_observed) / rank
+    eye, zero = torch.eye(rank).to(F), F.new_zeros(rank)
+    model = RowModel(F, F.new_zeros(len(F)), noise / variance * eye, zero)
+    known = data.starts.diff() > 0
+    for _ in range(EM_STEPS):
+        W = solved(data, model)[known]
+        model = model.with_prior_of(W, noise, model.spread(data.starts, data.cols))
+    return model
 
 
 def _exactness(data: SparseObserved, scaling: Scaling | None = None) -> float:

@@ -86,14 +86,17 @@ class RowModel(Parts):
         self,
         W: Tensor,  # (m, rank)
         noise: float,
+        spread: Tensor | float = 0.0,  # (rank, rank)
     ) -> RowModel:
         """The same model, with the mean and covariance of these rows as its prior.
 
-        Directions in which they do not vary keep a small variance.
+        ``spread`` is their own mean covariance if they are uncertain, in units of the
+        noise. Directions in which they do not vary keep a small variance.
         """
         W = W.double()
         mean = W.mean(0)
-        energy, basis = torch.linalg.eigh((W - mean).mT @ (W - mean) / len(W))
+        covariance = (W - mean).mT @ (W - mean) / len(W) + noise * spread
+        energy, basis = torch.linalg.eigh(covariance)
         least = torch.finfo(self.F.dtype).eps ** 0.75 * energy[-1:]
         size = (noise / energy.clamp_min(least)).clamp_max(MOST_CERTAIN)
         precision = (basis * size) @ basis.mT
@@ -148,6 +151,23 @@ class RowModel(Parts):
             w = torch.linalg.solve_triangular(L.mT, half, upper=True)
             W[block.rows] = w[..., 0]
         return W if previous is None else W - over * previous
+
+    def spread(
+        self,
+        starts: Tensor,  # (m + 1,)
+        cols: Tensor,  # (n_cells,)
+        weights: Tensor | None = None,  # (n_cells,)
+    ) -> Tensor:  # (rank, rank)
+        """Mean covariance of ``w`` given the cells of each row that has any.
+
+        It is in units of the noise.
+        """
+        total = torch.zeros_like(self.precision, dtype=torch.float64)
+        values = self.F.new_zeros(len(cols))
+        for block, _, L in self._factored(starts, cols, values, weights):
+            known = starts.diff()[block.rows] > 0
+            total += torch.cholesky_inverse(L[known]).sum(0)
+        return total / (starts.diff() > 0).sum()
 
     def contributions(
         self,

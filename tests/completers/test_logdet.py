@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,6 @@ from skmc import (
 )
 from skmc.cells import SparseObserved
 from skmc.completers.logdet import VariableProjection, certificate
-from skmc.exceptions import CompletionWarning
 from skmc.linalg import LowRank
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -111,9 +112,24 @@ def test_a_table_is_not_completed_in_silence(seed, repeats):
     rng = np.random.RandomState(seed)
     table = rng.permutation(load_wine().data)[:120]
     X = np.where(patterns.random(table, 0.2, random_state=seed), np.nan, table)
-    X = np.repeat(X, repeats, 0)
-    with pytest.warns(CompletionWarning, match="not close to low rank"):
-        LogDetCompleter(random_state=0, device="cpu").fit(X)
+    table, X = np.repeat(table, repeats, 0), np.repeat(X, repeats, 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = LogDetCompleter(random_state=0, device="cpu").fit_transform(X)
+    off = [(x - table) / np.nanstd(X, 0) for x in (found, np.nanmean(X, 0))]
+    far, of_means = (np.square(x[np.isnan(X)]).mean() ** 0.5 for x in off)
+    assert far < 1.1 * of_means or "not close to low rank" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_is_not_amplified(seed):
+    """Least squares of rows with hardly more cells than the rank would be far away."""
+    truth, X = problem((60, 50), 3, 1.4, seed=seed)
+    X += 0.1 * np.random.RandomState(seed).randn(*X.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = LogDetCompleter(random_state=0, device="cpu").fit_transform(X)
+    assert error(found, truth) < 1.2
 
 
 @pytest.mark.parametrize(
