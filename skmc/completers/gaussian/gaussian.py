@@ -725,31 +725,38 @@ class Conditional(Fitted):
         }
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self._mean(cells, everywhere)
+
+    def _mean(
+        self, cells: np.ndarray, everywhere: bool, limits: Censoring | None = None
+    ) -> np.ndarray:
         simple = isinstance(self.marginals, NormalMarginals) and self.censoring is None
         if not everywhere and simple:
             # Missing cells only; their means need no variances.
             return self.marginals.undo(self.model(*self.scores(cells))).numpy()
-        return self.marginals.mean(*self.given_others(cells))
+        return self.marginals.mean(*self.given_others(cells, limits))
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         limits = self._limits_of(cells)  # none in the hidden cells, which were observed
-        values = self.marginals.mean(*self.given_others(rest, limits))
+        values = self._mean(rest, False, limits)
         return self.statistics.fill(rest, values)
 
     def whole(self) -> np.ndarray:
-        return self._expected(np.arange(len(self.in_memory())))
+        return self._expected(np.arange(len(self.in_memory())), everywhere=True)
+
+    def missing(self) -> np.ndarray:
+        return self._expected(np.arange(len(self.in_memory())), everywhere=False)
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         which, at = np.unique(rows, return_inverse=True)
-        return self._expected(which)[at, cols]
+        everywhere = not np.isnan(self.in_memory()[rows, cols]).all()
+        return self._expected(which, everywhere)[at, cols]
 
-    def _expected(self, rows: np.ndarray) -> np.ndarray:
+    def _expected(self, rows: np.ndarray, everywhere: bool) -> np.ndarray:
         """The values of some rows of the fitted matrix."""
         cells = self.in_memory()[rows]
-        values = self.marginals.mean(
-            *self.given_others(cells, self._limits_of(cells, rows))
-        )
+        values = self._mean(cells, everywhere, self._limits_of(cells, rows))
         return self.statistics.fill(cells, values).astype(cells.dtype)
 
     def _limits_of(
