@@ -209,9 +209,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     on left-out rows is within a hundredth of that on the other rows, so that more cells
     would not improve the weights.
 
-    A candidate is fitted again for each part, without the cells of this part, with the
-    hyper-parameters that it has chosen for the first one; ensembles and chains then
-    have fewer trees and draws. Finally, the members of the stack are fitted to all
+    A candidate is fitted again for each part, without the cells of this part; ensembles
+    and chains then have fewer trees and draws, and Gaussians the prior that they have
+    chosen for the first part. Finally, the members of the stack are fitted to all
     cells.
 
     Rows are exchangeable: a permutation of the rows permutes the completion. The parts

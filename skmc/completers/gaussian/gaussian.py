@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
 from scipy.special import ndtr, ndtri
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -404,6 +405,11 @@ class GaussianCompleter(
             weights = torch.from_numpy(given.weights_of_rows)
             share[limited] = (weights @ missing.double())[limited] / weights.sum()
         return Censoring(low, high, share, share)
+
+    def _with_choice_of(self, fit: GaussianCompleter) -> Self:
+        """An unfitted clone with the prior and the rank that a fit has chosen."""
+        chosen = {"lambda_ridge": fit.lambda_ridge_, "rank": fit.rank_}
+        return clone(self).set_params(**chosen)
 
     def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
