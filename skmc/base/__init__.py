@@ -50,6 +50,7 @@ from skmc.base.fitted import (
     NOT_IN_MEMORY,
     Completion,
     Fitted,
+    MissingCells,
     Outcome,
     RowsOnly,
     ScaledRows,

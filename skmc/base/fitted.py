@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,15 @@ class Fitted(ABC):
         -------
         ndarray of shape (n_rows, n_cols)
         """
+
+    def missing(self) -> np.ndarray:
+        """The fitted matrix with its missing cells completed, arbitrary elsewhere.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        return self.whole()
 
     def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
         """Complete rows: those of the fit as in the fit, others by themselves.
@@ -165,29 +175,38 @@ class Completion(Fitted):
     warm: WarmStart = field(default_factory=lambda: WarmStart())
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
-        return self._predicted(cells, self.index.find(cells))
+        return self._predicted(cells, self.index.find(cells), everywhere)
 
-    def _predicted(self, cells: np.ndarray, position: np.ndarray) -> np.ndarray:
-        completed = self.completion[position].astype(float)
+    def _predicted(
+        self, cells: np.ndarray, position: np.ndarray, everywhere: bool
+    ) -> np.ndarray:
+        completed = self._own(everywhere)[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            completed[new] = self.row_map(cells[new])
+            completed[new] = self._new(cells[new], everywhere)
+        return completed
+
+    def _new(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        completed: np.ndarray = self.row_map(cells)
         return completed
 
     def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
         if self.is_whole(cells):
-            return self.completion
+            return self._own(everywhere)
         return super().rows(cells, everywhere)
 
     def of_fitted_rows(self, given: Given, everywhere: bool = True) -> np.ndarray:
         if self.whole_answer:
-            return self.completion
+            return self._own(everywhere)
         cells = given.matrix
-        completed = self._predicted(cells, self.index.firsts)
+        completed = self._predicted(cells, self.index.firsts, everywhere)
         return self.statistics.fill(cells, completed)
 
     def whole(self) -> np.ndarray:
         return self.completion
+
+    def _own(self, everywhere: bool) -> np.ndarray:
+        return self.whole() if everywhere else self.missing()
 
     def is_whole(
         self,
@@ -199,6 +218,47 @@ class Completion(Fitted):
         fitted = self.index.cells
         same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
         return same and np.array_equal(cells, fitted, equal_nan=True)
+
+
+@dataclass(eq=False)
+class MissingCells(Completion):
+    """A completion of missing cells; observed ones are predicted when they are used.
+
+    In ``completion``, values at observed cells are arbitrary. ``row_map`` also takes
+    whether these are used.
+    """
+
+    @abstractmethod
+    def everywhere(self) -> np.ndarray:
+        """The model's values of the fitted matrix, at least at observed cells.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+
+    def missing(self) -> np.ndarray:
+        return self.completion
+
+    def whole(self) -> np.ndarray:
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        cells, missing = self.index.cells, np.isnan(self.index.cells)
+        if missing.all():
+            return self.completion
+        values = self.statistics.fill(cells, self.everywhere()).astype(cells.dtype)
+        return np.where(missing, self.completion, values)
+
+    def _new(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        completed: np.ndarray = self.row_map(cells, everywhere)
+        return completed
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        missing = np.isnan(self.index.cells[rows, cols]).all()
+        values: np.ndarray = self._own(everywhere=not missing)[rows, cols]
+        return values
 
 
 @dataclass(eq=False)

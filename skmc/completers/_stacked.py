@@ -25,7 +25,7 @@ NAMED: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "knn-weighted": ("KNNCompleter", {"n_neighbors": 10, "weights": "distance"}, {}),
     "gaussian": ("GaussianCompleter", {}, {}),
     "copula": ("GaussianCompleter", {"marginals": "copula"}, {}),
-    "chained": ("ChainedCompleter", {}, {"n_draws": 8, "max_iter": 2}),
+    "chained": ("ChainedCompleter", {"max_iter": 4}, {"n_draws": 8, "max_iter": 2}),
     "trees-linear": (
         "TreesCompleter",
         {"linear": True, "n_estimators": 30},

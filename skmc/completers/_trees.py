@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import Completion
+from skmc.base import MissingCells
 
 MOST_INPUTS = 50  # of a model
 PRIOR_ROWS = 10  # without correlation, so that a few common rows do not count as much
@@ -119,12 +119,16 @@ def leaves_of(tree: Any) -> np.ndarray:
 
 
 @dataclass(eq=False)
-class FittedTrees(Completion):
+class FittedTrees(MissingCells):
     """The completed matrix, and the trees that complete other rows.
 
-    The map of rows also has ``predict(cells, own)``, where ``own`` are the positions of
-    the rows in the fitted matrix, -1 for others.
+    The map of rows also has ``predict(cells, own, everywhere)``, where ``own`` are the
+    positions of the rows in the fitted matrix, -1 for others.
     """
+
+    def everywhere(self) -> np.ndarray:
+        cells = self.index.cells
+        return self.row_map.predict(cells, np.arange(len(cells)), everywhere=True)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -137,7 +141,8 @@ class FittedTrees(Completion):
         # here.
         positions = self.index.find(cells)
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
-        return self.statistics.fill(rest, self.row_map.predict(rest, positions))
+        values = self.row_map.predict(rest, positions, everywhere=False)
+        return self.statistics.fill(rest, values)
 
 
 def on_grid(values: np.ndarray, bits: int = 36) -> np.ndarray:

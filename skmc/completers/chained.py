@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -56,7 +56,10 @@ N_PARTS = 10  # of the rows, of which each draw leaves out one
 LEAST_SWEEPS = 4  # before models are kept
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 COLS_PER_SPLIT = 10  # drawn at random, among which the best one splits a node
-MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
+# Smallest numbers of donors in a leaf, or half of fewer: the first one is the default.
+LEAVES = (5, 10, 20, 2, 1)
+HALVES = 2  # of the rows, which the first sweeps leave out to choose the leaves
+DIGITS = 9  # of errors that are compared
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
 LEAST_SHARE = 0.1  # of the variance of the noise, in a residual of the training
@@ -172,11 +175,15 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
     -----
     Residuals of the training rows are smaller than the noise, as the coefficients fit
     them; they are divided by the ratio of the deviations, which leverages give.
-    A leaf has at least five donors. A model is trained on at most 5000 rows, and its
-    inputs are at most 50 columns, those most correlated with its own. With ``n`` of
-    these rows and ``d`` columns, time grows with ``d min(d, 50) n log(n)`` and memory
-    with ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are
-    in memory together.
+    The leaves of a column have at least 1, 2, 5, 10 or 20 donors. In the first two
+    sweeps they have one, and each leaves out half of the rows. There, the error of the
+    mean over all draws is estimated as if the leaves were the smallest nodes with so
+    many donors. The size with the smallest error follows.
+
+    A model is trained on at most 5000 rows, and its inputs are at most 50 columns,
+    those most correlated with its own. With ``n`` of these rows and ``d`` columns, time
+    grows with ``d min(d, 50) n log(n)`` and memory with ``d n``, for each sweep of each
+    of four chains. The draws of 131 072 cells are in memory together.
 
     The draws of a row depend only on that row. `transform`, `predict_std` and
     `predict_interval` take the same uniform numbers for all rows.
@@ -257,7 +264,9 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
         levels = [_levels(X[:, group], self.match) for group in groups]
         ridges = [self.lambda_ridge * times for times in RIDGES[:n_chains]]
         parts = max(2, min(N_PARTS, self.n_draws))
-        chains = _Chains(X, weights[used], ridges, groups, levels, parts, rng)
+        chains = _Chains(
+            X, weights[used], ridges, groups, levels, parts, self.n_draws, rng
+        )
         interrupted = False
         try:
             chains.run(self.max_iter, self.tol, n_kept, tasks)
@@ -286,8 +295,8 @@ class ChainedCompleter(Explains, Samples, TakesBounds, TakesRowWeights):
             seed=rng.randint(2**31),
         )
         index = RowIndex(cells)
-        whole = rows.predict(cells, np.arange(len(cells)))
-        completion = priors.fill(cells, whole).astype(cells.dtype)
+        values = rows.predict(cells, np.arange(len(cells)), everywhere=False)
+        completion = priors.fill(cells, values).astype(cells.dtype)
         fitted = FittedTrees(priors, completion, index, rows)
         found = {
             "n_iter_": chains.n_iter,
@@ -403,6 +412,8 @@ class _Chains:
     n_parts : int
         Number of parts of the rows, which the draws leave out in turn. Copies of a row
         are in one part.
+    n_draws : int
+        Number of draws whose means are the completion.
     rng : RandomState
         Source of parts, trees and draws.
     """
@@ -415,6 +426,7 @@ class _Chains:
         groups: list[np.ndarray],
         levels: list[np.ndarray | None],
         n_parts: int,
+        n_draws: int,
         rng: np.random.RandomState,
     ) -> None:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
@@ -428,6 +440,8 @@ class _Chains:
         self.deviations: list[np.ndarray] = []
         self.reductions: list[float] = []
         self.times = weights[:, None] * self.missing
+        self.n_draws = n_draws
+        self.losses = np.zeros((len(groups), len(LEAVES)))
         self.n_iter = 0  # number of sweeps before models are kept
         used = np.sort(np.concatenate([*groups, np.empty(0, int)]))
         others = [np.setdiff1d(used, group) for group in groups]
@@ -459,14 +473,17 @@ class _Chains:
 
     def _sweep(self, tasks: FitTasks) -> None:
         """Train the models of columns, and draw the missing cells from each."""
-        n_chains = len(self.ridges)
-        left_out = (len(self.sweeps) * n_chains + np.arange(n_chains)) % self.n_parts
+        n_chains, n_before = len(self.ridges), len(self.sweeps)
+        left_out = (n_before * n_chains + np.arange(n_chains)) % self.n_parts
         in_bag = self.part != left_out[:, None]
+        if judged := n_before < HALVES:
+            in_bag[:] = self.part % HALVES != n_before
         columns = []
-        for group, inputs, levels in zip(
-            self.groups, self.inputs, self.levels, strict=True
+        chosen = [LEAVES[k] for k in np.argmin(self.losses.round(DIGITS), 1)]
+        for number, (group, inputs, levels) in enumerate(
+            zip(self.groups, self.inputs, self.levels, strict=True)
         ):
-            column = _ChainModel.trained(
+            column, fits = _ChainModel.trained(
                 self.X,
                 self.weights,
                 self.whole,
@@ -475,14 +492,39 @@ class _Chains:
                 inputs,
                 self.ridges,
                 levels,
+                1 if judged else chosen[number],
                 self.rng,
             )
+            if judged:
+                self.losses[number] += self._loss(column, fits, ~in_bag[0])
             _draw(column, self.whole, self.missing, self._uniform)
             columns.append(column)
         self.sweeps.append(columns)
         self.in_bag.append(in_bag)
         self._record()
         tasks.done("sweep")
+
+    def _loss(
+        self, column: _ChainModel, fits: Sequence[_Fit], left_out: np.ndarray
+    ) -> np.ndarray:
+        """Squared errors of the mean over all draws, summed, for each size of leaves.
+
+        The variance of the models counts once for each draw. The rows ``left_out``
+        are not those of the training.
+        """
+        into = column.predicted
+        rows = np.flatnonzero(left_out & ~self.missing[:, into[0]])
+        guesses = np.stack(
+            [
+                fit.means(cells[np.ix_(rows, column.inputs)])
+                for cells, fit in zip(self.whole, fits, strict=True)
+            ]
+        )
+        mean, more = guesses.mean(0), 1 / self.n_draws - 1 / len(fits)
+        squares = np.square(mean - self.X[np.ix_(rows, into)]).sum(-1)
+        spread = guesses.var(0, ddof=min(1, len(fits) - 1)).sum(-1)
+        found: np.ndarray = (squares + more * spread) @ self.weights[rows]
+        return found
 
     def _record(self) -> None:
         total = self.times.sum(0)
@@ -544,18 +586,20 @@ class _ChainRows:
     used: np.ndarray
     seed: int
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        return self.predict(cells, np.full(len(cells), -1))
+    def __call__(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self.predict(cells, np.full(len(cells), -1), everywhere)
 
-    def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Expected cells of rows; ``own`` are their positions in the fitted matrix.
+    def predict(
+        self, cells: np.ndarray, own: np.ndarray, everywhere: bool
+    ) -> np.ndarray:
+        """Expected missing cells of rows, or all cells.
 
-        An observed cell of the fit is predicted by the draws that were not trained on
-        its row.
+        ``own`` are the positions of the rows in the fitted matrix. An observed cell of
+        the fit is predicted by the draws that were not trained on its row.
         """
         found = np.empty(cells.shape)
         for part in _parts(cells):
-            found[part] = self._expected(cells[part], own[part])
+            found[part] = self._expected(cells[part], own[part], everywhere)
         return undone(found, self.scaling)
 
     def spread(
@@ -598,21 +642,24 @@ class _ChainRows:
                 drawn[..., col] = _nearest(values, drawn[..., col])
         return np.where(np.isnan(cells), drawn, cells)
 
-    def _expected(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
+    def _expected(
+        self, cells: np.ndarray, own: np.ndarray, everywhere: bool
+    ) -> np.ndarray:
         total, count = np.zeros(cells.shape), np.zeros(cells.shape)
-        for number, column, linear, leaves in self._kept(cells):
-            into = column.predicted
-            votes = self._votes(into[0], number, own)[..., None]
-            total[:, into] += ((linear + column.means[leaves]) * votes).sum(0)
-            count[:, into] += votes.sum(0)
+        for number, column, rows, linear, leaves in self._kept(cells, everywhere):
+            into = np.ix_(rows, column.predicted)
+            votes = self._votes(column.predicted[0], number, own[rows])[..., None]
+            total[into] += ((linear + column.means[leaves]) * votes).sum(0)
+            count[into] += votes.sum(0)
         return total / np.maximum(count, RARE)
 
     def _kept(
-        self, cells: np.ndarray
-    ) -> Iterator[tuple[int, _ChainModel, np.ndarray, np.ndarray]]:
+        self, cells: np.ndarray, everywhere: bool
+    ) -> Iterator[tuple[int, _ChainModel, np.ndarray, np.ndarray, np.ndarray]]:
         """Repeat the sweeps; yield each model whose draws are used.
 
-        Its sweep precedes it. Linear predictions and leaves of all rows follow.
+        Its sweep precedes it. The rows in which its column is missing follow, or all
+        rows, and their linear predictions and leaves.
         """
         X = standardized(cells.astype(float), self.scaling)
         missing, whole = np.isnan(X), self._started(X)
@@ -623,12 +670,13 @@ class _ChainRows:
                 if number < 0:
                     _draw(column, whole, missing, uniforms)
                     continue
-                linear, leaves = column.predict(whole)
-                yield number, column, linear, leaves
-                into, rows = column.predicted, missing[:, column.predicted[0]]
-                uniform = uniforms(rows.sum())
-                drawn = column.draw(linear[:, rows], leaves[:, rows], uniform)
-                whole[:, np.flatnonzero(rows)[:, None], into] = drawn
+                holed = missing[:, column.predicted[0]]
+                rows = np.flatnonzero(holed | everywhere)
+                linear, leaves = column.predict(whole[:, rows])
+                yield number, column, rows, linear, leaves
+                linear, leaves = linear[:, holed[rows]], leaves[:, holed[rows]]
+                drawn = column.draw(linear, leaves, uniforms(holed.sum()))
+                whole[:, np.flatnonzero(holed)[:, None], column.predicted] = drawn
 
     def donors(self, row: np.ndarray, j: int) -> tuple[float, np.ndarray]:
         """A missing cell of a row (1, n_cols), and the weights of its donors.
@@ -636,7 +684,7 @@ class _ChainRows:
         Each draw has the donors of a leaf, which share its weight.
         """
         value, weights, n_draws = 0.0, np.zeros(len(self.used)), 0
-        for _, column, linear, leaves in self._kept(row):
+        for _, column, _, linear, leaves in self._kept(row, everywhere=True):
             if j not in column.predicted:
                 continue
             k = int(np.flatnonzero(column.predicted == j)[0])
@@ -696,15 +744,16 @@ class _ChainModel(Trees):
         inputs: np.ndarray,
         ridges: list[float],
         levels: np.ndarray | None,
+        min_leaf: int,
         rng: np.random.RandomState,
-    ) -> _ChainModel:
+    ) -> tuple[_ChainModel, list[_Fit]]:
         """Train one draw for each completed matrix, on the rows in its bag.
 
         ``X`` has NaN at missing cells; ``whole`` has the shape (n_draws, n_rows,
         n_cols), and ``in_bag`` has the shape (n_draws, n_rows).
         """
         seen = ~np.isnan(X[:, predicted[0]])
-        parts, times = [], []
+        fits, parts, times = [], [], []
         for cells, bag, ridge in zip(whole, in_bag, ridges, strict=True):
             rows = np.flatnonzero(seen & bag)
             if not len(rows):
@@ -714,9 +763,12 @@ class _ChainModel(Trees):
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
             # The Bayesian bootstrap: each row counts as a random number of rows.
             share = shares_on_grid(rng.gamma(weights[rows]))
-            parts.append((*_trained(A, y, share, ridge, rng), rows))
+            fit, *own = _trained(A, y, share, ridge, min_leaf, rng)
+            fits.append(fit)
+            parts.append((*own, rows))
             times.append(share)
-        coefs, trees, leaves, residuals, of_fit = zip(*parts, strict=True)
+        leaves, residuals, of_fit = zip(*parts, strict=True)
+        trees = [fit.tree for fit in fits]
         # The columns of the splits are positions among the inputs.
         arrays = cls.arrays_of([tree.tree_ for tree in trees], np.arange(len(inputs)))
         firsts = Trees(**arrays).first_leaves
@@ -729,17 +781,18 @@ class _ChainModel(Trees):
         donors, weight = np.concatenate(residuals), np.concatenate(times)
         order = np.lexsort((donors[:, 0], leaf))
         equal = (weight == weight[0]).all()
-        return cls(
+        model = cls(
             **arrays,
             predicted=predicted,
             inputs=inputs,
-            coefs=np.stack(coefs),
+            coefs=np.stack([fit.coefs for fit in fits]),
             count=small(np.bincount(leaf)),
             donors=donors[order],
             upto=None if equal else np.cumsum(weight[order]),
             rows=small(np.concatenate(of_fit)[order]),
             levels=levels,
         )
+        return model, fits
 
     def predict(self, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of the linear part, (n_draws, n_rows, 1), and leaves of rows.
@@ -799,13 +852,44 @@ def _levels(cells: np.ndarray, match: str | None) -> np.ndarray | None:
     return np.unique(cells[~np.isnan(cells)]).astype(float)
 
 
+class _Fit(NamedTuple):
+    """The coefficients and the tree of one draw of a model."""
+
+    coefs: np.ndarray  # (m + 1,)
+    tree: DecisionTreeRegressor
+
+    def means(self, A: np.ndarray) -> np.ndarray:
+        """Predictions, ``(n_sizes, n_rows, q)``, if leaves had more donors.
+
+        The leaf of a row is the smallest node that has enough of them.
+        """
+        tree = self.tree.tree_
+        number, parent = tree.n_node_samples, np.zeros(tree.node_count, int)
+        for branch in (tree.children_left, tree.children_right):
+            parent[branch[branch >= 0]] = np.flatnonzero(branch >= 0)
+        found = []
+        leaf = self.tree.apply(_inputs_of_splits(A), check_input=False)
+        for size in LEAVES:
+            node = leaf.copy()
+            least = min(size, number[0] // 2)
+            while len(few := np.flatnonzero(number[node] < least)):
+                node[few] = parent[node[few]]
+            found.append(tree.value[node, :, 0])
+        return np.stack(found) + (A @ self.coefs[:-1] + self.coefs[-1])[:, None]
+
+
+def _inputs_of_splits(A: np.ndarray) -> np.ndarray:
+    return single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
+
+
 def _trained(
     A: np.ndarray,
     y: np.ndarray,
     weights: np.ndarray,
     ridge: float,
+    min_leaf: int,
     rng: np.random.RandomState,
-) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
+) -> tuple[_Fit, np.ndarray, np.ndarray]:
     """Train the linear part and the tree; also leaves and residuals of the rows.
 
     The residuals have the variance of the noise: those of the linear fit ``H y`` are
@@ -824,14 +908,14 @@ def _trained(
         squares = 1 - 2 * leverage + (hat * spread).sum(1)
         shrunk = squares.clamp_min(LEAST_SHARE).sqrt().numpy()[:, None]
     residual = (y - (A @ coefs[:-1] + coefs[-1])[:, None]) / shrunk
-    split = single(A) if A.shape[1] else np.zeros((len(A), 1), np.float32)
+    split = _inputs_of_splits(A)
     tree = DecisionTreeRegressor(
-        min_samples_leaf=max(1, min(MIN_LEAF, len(A) // 2)),
+        min_samples_leaf=max(1, min(min_leaf, len(A) // 2)),
         max_features=min(COLS_PER_SPLIT, split.shape[1]),
         random_state=rng.randint(2**31),
     )
     tree.fit(split, on_grid(residual, 22), sample_weight=weights, check_input=False)
-    return coefs, tree, tree.apply(split, check_input=False), residual
+    return _Fit(coefs, tree), tree.apply(split, check_input=False), residual
 
 
 def _draw(

@@ -295,7 +295,7 @@ class TreesCompleter(Samples, TakesBounds, TakesRowWeights):
             late = advice is not None and n_trained < plan.n_cols
             if rounds and (interrupted or late):
                 break
-            values_now = start + _predicted(models, inputs, every_row)
+            values_now = start + _predicted(models, inputs, every_row, np.isnan(X))
             completed = _filled(X, values_now)
             if rounds:
                 squares = np.square(completed - inputs).sum(1, dtype=float)
@@ -434,17 +434,24 @@ class _TreeRows:
     scaling: Scaling
     linear: Fitted | None = None
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        return self.predict(cells, np.full(len(cells), -1))
+    def __call__(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self.predict(cells, np.full(len(cells), -1), everywhere)
 
-    def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Complete rows; ``own`` are their positions in the fitted matrix."""
+    def predict(
+        self, cells: np.ndarray, own: np.ndarray, everywhere: bool
+    ) -> np.ndarray:
+        """Predict the missing cells of rows, or all cells.
+
+        ``own`` are the positions of the rows in the fitted matrix.
+        """
         X = inputs = _scaled(cells, self.scaling)
-        start = _expected(cells, self.scaling, self.linear)
-        *earlier, last = self.rounds or [[]]
-        for models in earlier:
-            inputs = _completed(models, X, start, inputs, own)
-        return undone(start + _predicted(last, inputs, own), self.scaling)
+        values = start = _expected(cells, self.scaling, self.linear)
+        missing = np.isnan(X)
+        for number, models in enumerate(self.rounds, 1):
+            needed = missing | (everywhere and number == len(self.rounds))
+            values = start + _predicted(models, inputs, own, needed)
+            inputs = _filled(X, values)
+        return undone(values, self.scaling)
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
@@ -610,29 +617,16 @@ class _FittedRegressor:
         return self.regressor.predict(X[:, self.cols])[:, None]
 
 
-def _predicted(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Predict every cell; columns without a model get zero, the mean."""
+def _predicted(
+    models: Models, inputs: np.ndarray, own: np.ndarray, needed: np.ndarray
+) -> np.ndarray:
+    """Predict the cells that are needed; others get zero, the mean."""
     values = np.zeros(inputs.shape)
     for model in models:
-        values[:, model.predicted] = model.predict(inputs, own)
+        if len(rows := np.flatnonzero(needed[:, model.predicted[0]])):
+            at = np.ix_(rows, model.predicted)
+            values[at] = model.predict(inputs[rows], own[rows])
     return values
-
-
-def _completed(
-    models: Models,
-    X: np.ndarray,
-    start: np.ndarray,
-    inputs: np.ndarray,
-    own: np.ndarray,
-) -> np.ndarray:
-    """Replace the missing cells by predictions, which no others need."""
-    completed, missing = _filled(X, start), np.isnan(X)
-    for model in models:
-        cols = model.predicted
-        if len(rows := np.flatnonzero(missing[:, cols[0]])):
-            at = rows[:, None], cols
-            completed[at] = start[at] + model.predict(inputs[rows], own[rows])
-    return completed
 
 
 def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:

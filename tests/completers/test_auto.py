@@ -784,3 +784,38 @@ def test_candidates_that_complete_no_other_rows_fail_alone(monkeypatch):
     auto = AutoCompleter(found, random_state=0).fit(X)
     assert "failed" in board(auto)["status"]["only"]
     assert auto.completers_.keys() == {"mean"}
+
+
+def test_later_parts_keep_the_prior_that_the_first_one_chose(table, monkeypatch):
+    searches = []
+    choose = GaussianCompleter._choose
+
+    def counted(self, data, trials):
+        searches.append(self.lambda_ridge)
+        return choose(self, data, trials)
+
+    monkeypatch.setattr(GaussianCompleter, "_choose", counted)
+    AutoCompleter(["gaussian"], random_state=0).fit(table)
+    n_parts = len(searches) - 1
+    assert n_parts > 1
+    assert [k for k, prior in enumerate(searches) if prior == "auto"] == [0, n_parts]
+
+
+def test_observed_cells_are_predicted_when_they_are_used(table):
+    """Those of new rows and of rows of weight 0, too."""
+    auto = AutoCompleter(["gaussian", "trees-rounds"], random_state=0)
+    weights = np.ones(len(table))
+    weights[0] = 0
+    auto.fit(table, sample_weight=weights)
+    missing = np.isnan(table)
+    assert "_whole" not in vars(auto._fitted)
+    whole = auto.reconstruction_
+    assert np.array_equal(whole[missing], auto.transform(table)[missing])
+    assert (whole != table)[~missing].mean() > 0.9
+    auto.set_params(keep_observed=False)
+    assert np.array_equal(auto.transform(table[:3]), whole[:3])
+    new = auto.transform(np.where(missing, np.nan, table + 1))
+    assert (new != table + 1)[~missing].mean() > 0.9
+    again = pickle.loads(pickle.dumps(auto))
+    assert "_whole" not in vars(again._fitted)
+    assert np.array_equal(again.reconstruction_, whole)

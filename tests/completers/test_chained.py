@@ -194,3 +194,20 @@ def test_wide_tables(cls):
     off = (completer.transform(X) - truth)[np.isnan(X)]
     assert np.sqrt(np.square(off).mean()) < 0.7 * truth.std()
     assert np.isfinite(completer.transform(np.full((1, 120), np.nan))).all()
+
+
+def test_leaves_are_as_large_as_the_noise_demands():
+    """The mean of noise has the error of many donors, and exact columns have one."""
+    rng = np.random.RandomState(0)
+    x = rng.uniform(-3, 3, 400)
+    noise = rng.randn(400)
+    truth = np.column_stack([x, np.sin(2 * x), np.sign(x) + noise])
+    hidden = (rng.rand(*truth.shape) < 0.3) & (np.arange(3) > 0)
+    chained = ChainedCompleter(random_state=0, n_draws=8, max_iter=4)
+    chained.fit(np.where(hidden, np.nan, truth))
+    sizes = {
+        int(column.predicted[0]): column.count.mean()
+        for column in chained._fitted.row_map.sweeps[-1]
+    }
+    assert sizes[1] < 3
+    assert sizes[2] > 10

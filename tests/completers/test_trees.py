@@ -111,7 +111,7 @@ def test_rounds(steps):
     assert 1 < chained.n_iter_ < 20
     shorter = fitted(X, max_iter=chained.n_iter_)
     np.testing.assert_array_equal(chained.reconstruction_, shorter.reconstruction_)
-    rounds = chained._fitted.row_map(X.filled(np.nan))
+    rounds = chained._fitted.row_map(X.filled(np.nan), everywhere=False)
     np.testing.assert_allclose(rounds[X.mask], chained.transform(X)[X.mask])
 
 

@@ -14,7 +14,11 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 import skmc.completers
-from skmc.base import BOUNDS_AND_MARKS, TakesGraphs, refuse_parameters
+from skmc.base import (
+    BOUNDS_AND_MARKS,
+    TakesGraphs,
+    refuse_parameters,
+)
 from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest
 from skmc.completers._stacked import (
@@ -29,6 +33,7 @@ from skmc.completers._stacked import (
     TABLE,
     WIDE,
 )
+from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import Seed, resolve_device, seed_of
 
 # Parameters of candidates, which would concern standardized cells.
@@ -78,6 +83,12 @@ class Candidate(NamedTuple):
         if params.get("scaling") != "auto":
             return self
         return self._replace(estimator=clone(self.estimator).set_params(scaling=how))
+
+    def chosen_by(self, fit: Any) -> Candidate:
+        """The candidate with the prior that a fit has chosen, which takes longest."""
+        if not isinstance(self.estimator, GaussianCompleter):
+            return self
+        return self._replace(estimator=self.estimator._with_choice_of(fit))
 
     @property
     def weighted(self) -> str | None:

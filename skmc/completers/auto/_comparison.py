@@ -71,6 +71,13 @@ class Trial:
     def name(self) -> str:
         return self.candidate.name
 
+    @property
+    def next(self) -> Candidate:
+        """The candidate with the prior that its first fit has chosen."""
+        if self.fitted is None:
+            return self.candidate
+        return self.candidate.chosen_by(self.fitted)
+
     def first(self, n_parts: int) -> np.ndarray:
         """Residuals of the first parts."""
         return np.concatenate([*self.residuals[:n_parts], []])
@@ -96,6 +103,9 @@ class Comparison:
     parts or 2000 cells are predicted, or the error of the stack on cells that its
     weights have not seen is within a hundredth of that on its own cells: more parts
     would hardly improve the weights.
+
+    In later parts, a Gaussian candidate keeps the prior that it has chosen for the
+    first one.
 
     Nothing depends on the clock before the time limit, which ends the comparison. The
     fits up to then are kept.
@@ -228,18 +238,28 @@ class Comparison:
         return [[item] for item in items]
 
     def _predict(self, trials: Sequence[Trial], n_parts: int) -> None:
-        """Predict the first parts; the time limit may leave out some of them."""
-        missing = [
-            (trial, self.labels == k)
-            for trial in trials
-            for k in range(len(trial.residuals), n_parts)
-        ]
+        """Predict the first parts; the time limit may leave out some of them.
+
+        Later parts keep the prior that a Gaussian candidate chose for the first one.
+        """
+        self._predict_parts([(t, 0) for t in trials if not t.residuals])
+        self._predict_parts(
+            [
+                (trial, k)
+                for trial in trials
+                if trial.residuals
+                for k in range(len(trial.residuals), n_parts)
+            ]
+        )
+
+    def _predict_parts(self, missing: Sequence[tuple[Trial, int]]) -> None:
         for now in self._at_once(missing):
             if self.judged and seconds_left() <= 0:
                 break
+            of_all = self.scaling, self.known
             calls = [
-                (predicted, trial.candidate, self.cells, part, self.scaling, self.known)
-                for trial, part in now
+                (predicted, trial.next, self.cells, self.labels == k, *of_all)
+                for trial, k in now
             ]
             predictions = side_by_side(calls, self.n_jobs)
             for (trial, _), prediction in zip(now, predictions, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import BaseCompleter, Completion
+from skmc.base import BaseCompleter, MissingCells
 from skmc.cells import Calibration, Layout, Scaling
 from skmc.completers._units import standardized, undone
 from skmc.linalg import threads_for_rows
@@ -42,8 +42,8 @@ class Stack:
     layout: Layout | None = None
     calibrations: Sequence[Calibration] = ()
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        return self.combined(cells, own_values)
+    def __call__(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self.combined(cells, values_of_rows(everywhere))
 
     def combined(self, cells: np.ndarray, values: Values) -> np.ndarray:
         """The weighted sum of ``values(completer, scaled)``, in the data's units."""
@@ -53,6 +53,16 @@ class Stack:
         if self.layout is not None:
             total = self.layout.calibrated(total, self.calibrations)
         return undone(total, self.scaling)
+
+    def of_fit(
+        self, cells: np.ndarray, used: np.ndarray, everywhere: bool
+    ) -> np.ndarray:
+        """Values of the rows of the fit; those that were not used are new ones."""
+        values = np.empty(cells.shape)
+        values[used] = self.combined(cells[used], values_of_fit(everywhere))
+        if not used.all():
+            values[~used] = self(cells[~used], everywhere)
+        return values
 
     def variance(self, cells: np.ndarray, values: Values) -> np.ndarray:
         """The weighted variance of ``values(completer, scaled)``, in scaled units."""
@@ -80,22 +90,32 @@ class Stack:
             yield weight, value
 
 
-def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
-    """The completer's values for the matrix to complete."""
-    if isinstance(completer, BaseCompleter) and completer._shape == scaled.shape:
-        return completer.reconstruction_
-    return own_values(completer, scaled)
+def values_of_rows(everywhere: bool) -> Values:
+    """Values of members for any rows: of all cells, or of the missing ones."""
+
+    def values(completer: Any, scaled: np.ndarray) -> np.ndarray:
+        if isinstance(completer, BaseCompleter):
+            return completer._fitted.predict(scaled, everywhere)
+        return np.asarray(completer.transform(scaled))
+
+    return values
 
 
-def own_values(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
-    """The completer's values for any rows."""
-    if isinstance(completer, BaseCompleter):
-        return completer._fitted.predict(scaled, not completer.keep_observed)
-    return np.asarray(completer.transform(scaled))
+def values_of_fit(everywhere: bool) -> Values:
+    """Values of members for the rows of the fit, if all of them are given."""
+    of_others = values_of_rows(everywhere)
+
+    def values(completer: Any, scaled: np.ndarray) -> np.ndarray:
+        if isinstance(completer, BaseCompleter) and completer._shape == scaled.shape:
+            fitted = completer._fitted
+            return fitted.whole() if everywhere else fitted.missing()
+        return of_others(completer, scaled)
+
+    return values
 
 
 @dataclass(eq=False, kw_only=True)
-class FittedStack(Completion):
+class FittedStack(MissingCells):
     """The completed matrix, and a stack that completes other rows.
 
     Parameters
@@ -104,16 +124,23 @@ class FittedStack(Completion):
         Spread of the errors on held-out cells.
     order : int ndarray of shape (n_rows,)
         The order of the rows in which the members were fitted.
+    used : bool ndarray of shape (n_rows,)
+        Mask of the rows that were used in the fit, in this order.
     """
 
     row_map: Stack
     spread: Spread
     order: np.ndarray
+    used: np.ndarray
 
     @property
     def _rows_of_fit(self) -> np.ndarray:
         """The rows as the members know them."""
         return self.index.cells[self.order]
+
+    def everywhere(self) -> np.ndarray:
+        values = self.row_map.of_fit(self._rows_of_fit, self.used, everywhere=True)
+        return values[np.argsort(self.order)]
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         def values(completer: BaseCompleter, scaled: np.ndarray) -> Any:
@@ -149,9 +176,10 @@ class FittedStack(Completion):
 
     def members_at(self, row: np.ndarray, j: int) -> list[tuple[str, float, float]]:
         """Name, weight and value of each member for a cell of a row (1, n_cols)."""
-        stack, cells, k, values = self.row_map, row, 0, own_values
+        stack, cells, k, everywhere = self.row_map, row, 0, not np.isnan(row[0, j])
+        values = values_of_rows(everywhere)
         if (position := int(self.index.find(row)[0])) >= 0:
-            cells, values = self._rows_of_fit, reconstruction
+            cells, values = self._rows_of_fit, values_of_fit(everywhere)
             k = int(np.flatnonzero(self.order == position)[0])
         parts_of_cell = []
         with threads_for_rows(cells):
@@ -168,11 +196,13 @@ class FittedStack(Completion):
         in_fit = position >= 0
         with threads_for_rows(cells):
             if in_fit.any():
-                of_fit = self.row_map.variance(self._rows_of_fit, reconstruction)
+                values = values_of_fit(everywhere=False)
+                of_fit = self.row_map.variance(self._rows_of_fit, values)
                 place = np.argsort(self.order)[position[in_fit]]
                 variance[in_fit] = of_fit[place]
             if not in_fit.all():
-                variance[~in_fit] = self.row_map.variance(cells[~in_fit], own_values)
+                values = values_of_rows(everywhere=False)
+                variance[~in_fit] = self.row_map.variance(cells[~in_fit], values)
         scale = self.row_map.scaling.scale.numpy()
         std = self.spread.deviations(variance) * scale
         return np.where(np.isnan(cells), std, 0.0)

@@ -38,7 +38,6 @@ from skmc.completers.auto._fitted import (
     FittedStack,
     Stack,
     compares_columns,
-    reconstruction,
 )
 from skmc.linalg import seed_of
 from skmc.loop import FitTasks, time_limit
@@ -211,8 +210,9 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     would not improve the weights.
 
     A candidate is fitted again for each part, without the cells of this part; ensembles
-    and chains then have fewer trees and draws. Finally, the members of the stack are
-    fitted to all cells.
+    and chains then have fewer trees and draws, and Gaussians the prior that they have
+    chosen for the first part. Finally, the members of the stack are fitted to all
+    cells.
 
     Rows are exchangeable: a permutation of the rows permutes the completion. The parts
     and all other random choices follow the content of the rows and the seed, but not
@@ -384,9 +384,12 @@ class AutoCompleter(Explains, Samples, TakesBounds):
             Stack(completers, list(by_column), scaling, *of_table)
             for by_column in (weights, cold_weights)
         )
-        values = given.statistics.fill(rows.matrix, _completed(stack, rows))
+        used, cells = rows.weights_of_rows > 0, rows.matrix
+        values = stack.of_fit(cells, used, everywhere=False)
+        values = given.statistics.fill(cells, values)
         if cold.rows.any():
-            values[cold.rows] = _completed(for_cold, rows)[cold.rows]
+            of_cold = for_cold.of_fit(cells, used, everywhere=False)
+            values[cold.rows] = of_cold[cold.rows]
         common = zip(comparison.members, stacking.common, strict=True)
         attributes = {
             "weights_": {trial.name: float(weight) for trial, weight in common},
@@ -398,11 +401,12 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         }
         fitted = FittedStack(
             statistics=given.statistics,
-            completion=values[np.argsort(order)].astype(rows.matrix.dtype),
+            completion=values[np.argsort(order)].astype(cells.dtype),
             index=index,
             row_map=stack,
             whole_answer=bool(cold.rows.any()),
             order=order,
+            used=used,
             spread=Spread.of(
                 stacking.residuals,
                 stacking.variances,
@@ -593,13 +597,3 @@ def _sample_of(rows: Given, scaling: Scaling) -> Sample:
         sides["sample_weight"] = rows.row_weights
         sides = known_of_rows(sides, np.flatnonzero(used))
     return Sample(standardized(rows.matrix[used], scaling), sides)
-
-
-def _completed(stack: Stack, rows: Given) -> np.ndarray:
-    """The values of all cells; rows that are not used in the fit are new ones."""
-    cells, used = rows.matrix, rows.weights_of_rows > 0
-    values = np.empty(cells.shape)
-    values[used] = stack.combined(cells[used], reconstruction)
-    if not used.all():
-        values[~used] = stack(cells[~used])
-    return values

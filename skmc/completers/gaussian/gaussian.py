@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
 from scipy.special import ndtr, ndtri
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -405,6 +406,11 @@ class GaussianCompleter(
             share[limited] = (weights @ missing.double())[limited] / weights.sum()
         return Censoring(low, high, share, share)
 
+    def _with_choice_of(self, fit: GaussianCompleter) -> Self:
+        """An unfitted clone with the prior and the rank that a fit has chosen."""
+        chosen = {"lambda_ridge": fit.lambda_ridge_, "rank": fit.rank_}
+        return clone(self).set_params(**chosen)
+
     def _choose(self, data: Cells, trials: Trials) -> Choice:
         rank = self.rank
         if rank == "auto":
@@ -725,31 +731,38 @@ class Conditional(Fitted):
         }
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self._mean(cells, everywhere)
+
+    def _mean(
+        self, cells: np.ndarray, everywhere: bool, limits: Censoring | None = None
+    ) -> np.ndarray:
         simple = isinstance(self.marginals, NormalMarginals) and self.censoring is None
         if not everywhere and simple:
             # Missing cells only; their means need no variances.
             return self.marginals.undo(self.model(*self.scores(cells))).numpy()
-        return self.marginals.mean(*self.given_others(cells))
+        return self.marginals.mean(*self.given_others(cells, limits))
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         limits = self._limits_of(cells)  # none in the hidden cells, which were observed
-        values = self.marginals.mean(*self.given_others(rest, limits))
+        values = self._mean(rest, False, limits)
         return self.statistics.fill(rest, values)
 
     def whole(self) -> np.ndarray:
-        return self._expected(np.arange(len(self.in_memory())))
+        return self._expected(np.arange(len(self.in_memory())), everywhere=True)
+
+    def missing(self) -> np.ndarray:
+        return self._expected(np.arange(len(self.in_memory())), everywhere=False)
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         which, at = np.unique(rows, return_inverse=True)
-        return self._expected(which)[at, cols]
+        everywhere = not np.isnan(self.in_memory()[rows, cols]).all()
+        return self._expected(which, everywhere)[at, cols]
 
-    def _expected(self, rows: np.ndarray) -> np.ndarray:
+    def _expected(self, rows: np.ndarray, everywhere: bool) -> np.ndarray:
         """The values of some rows of the fitted matrix."""
         cells = self.in_memory()[rows]
-        values = self.marginals.mean(
-            *self.given_others(cells, self._limits_of(cells, rows))
-        )
+        values = self._mean(cells, everywhere, self._limits_of(cells, rows))
         return self.statistics.fill(cells, values).astype(cells.dtype)
 
     def _limits_of(

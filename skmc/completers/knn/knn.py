@@ -70,8 +70,13 @@ class Neighbors(Fitted):
         return self._average(cells, np.full(len(cells), -1), everywhere)
 
     def whole(self) -> np.ndarray:
-        every_row = np.arange(len(self.cells))
-        completed = self._average(self.cells, every_row, everywhere=True)
+        return self._of_fit(everywhere=True)
+
+    def missing(self) -> np.ndarray:
+        return self._of_fit(everywhere=False)
+
+    def _of_fit(self, everywhere: bool) -> np.ndarray:
+        completed = self._average(self.cells, np.arange(len(self.cells)), everywhere)
         return self.statistics.fill(self.cells, completed).astype(self.cells.dtype)
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:

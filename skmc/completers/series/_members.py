@@ -167,8 +167,7 @@ class Windowed:
         """The same with the prior that the last fit chose, which takes longest."""
         if not isinstance(self.completer, GaussianCompleter):
             return self
-        chosen = {"lambda_ridge": self.fitted.lambda_ridge_, "rank": self.fitted.rank_}
-        return replace(self, completer=clone(self.completer).set_params(**chosen))
+        return replace(self, completer=self.completer._with_choice_of(self.fitted))
 
     def predict(self, cells: np.ndarray, start: int) -> np.ndarray:
         span, flat = Span(start, *cells.shape), _flat(cells)
