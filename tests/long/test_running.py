@@ -16,7 +16,7 @@ from skmc.checks import quick
 
 pytestmark = pytest.mark.long
 THREADS = 4
-WARM, FITS = 6, 8  # before memory is measured, and between two measurements
+WARM, FITS = 5, 5  # before memory is measured, and between two measurements
 LEAK = 2000  # bytes for each fit; its input alone is larger
 
 
