@@ -52,7 +52,7 @@ class Sizes(NamedTuple):
 FULL = Sizes(
     ((50, 40), (500, 400), (3000, 2000)), 64, (1536, 2048), 10**7, (256, 64, 64)
 )
-SMALL = Sizes(((20, 15), (30, 20)), 3, (48, 64), 2000, (4, 6, 5), checks=False)
+SMALL = Sizes(((20, 15),), 3, (48, 64), 2000, (4, 6, 5), checks=False)
 
 
 def low_rank(shape: tuple[int, int], dtype: type = np.float32) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import wraps
 from pathlib import Path
@@ -117,6 +118,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.long)
         if item.get_closest_marker("repository") and not whole:
             item.add_marker(pytest.mark.skip(reason="reads files of the repository"))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # modules and tests: else each collection of garbage visits them
 
 
 @pytest.fixture(params=DEVICES)

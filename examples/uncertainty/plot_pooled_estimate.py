@@ -73,11 +73,11 @@ for name, (_, variance) in analyses.items():
 # %%
 # Which standard errors are right?
 # --------------------------------
-# In 100 simulated tables, the coefficient is known to be 0.5. An interval of 95 %
+# In 50 simulated tables, the coefficient is known to be 0.5. An interval of 95 %
 # should contain it in 19 of 20 tables.
 rng = np.random.RandomState(0)
 covered = {"completed once": 0, "multiple imputation": 0}
-for seed in range(100):
+for seed in range(50):
     factor = rng.randn(100, 1)
     columns = 0.7 * factor + 0.7 * rng.randn(100, 3)
     outcome = columns @ [0.5, 0.5, 0.5] + rng.randn(100)
@@ -93,7 +93,7 @@ for seed in range(100):
     size = t.ppf(0.975, many.dof[0]) * many.std_error[0]
     covered["multiple imputation"] += abs(many.estimate[0] - 0.5) < size
 for name, count in covered.items():
-    print(f"{name:>20}: {count / 100:.0%} of the intervals contain the coefficient")
+    print(f"{name:>20}: {count / 50:.0%} of the intervals contain the coefficient")
 
 # %%
 # Coefficients with intervals of 95 %

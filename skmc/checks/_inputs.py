@@ -35,13 +35,13 @@ def containers(case: Case) -> None:
     scaling = {"scaling": "columns"} if "scaling" in case.params else {}
     reference = case.make(**scaling).fit(masked)
     expected = reference.transform(masked)
+    score, with_truth = reference.score(masked), reference.score(masked, truth)
     for name, contained in CONTAINERS.items():
         X, completer = contained(masked), case.make(**scaling)
         fault = f"of the container {name!r} differs from that of a masked array"
         close(completer.fit_transform(X), expected, f"fit_transform {fault}", 0, 1e-10)
         close(completer.transform(X), expected, f"transform {fault}", 0, 1e-10)
         if name != "entries":
-            score, with_truth = reference.score(masked), reference.score(masked, truth)
             close(completer.score(X), score, f"score {fault}", 1e-6, 1e-10)
             close(completer.score(X, truth), with_truth, f"score {fault}", 1e-6, 1e-10)
 

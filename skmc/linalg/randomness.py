@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from scipy.stats import truncnorm
+from scipy.special import log_ndtr, ndtri_exp
 from torch import Tensor
 
 
@@ -103,7 +103,17 @@ def truncated_normal(
     """Draw from normal distributions between two ends."""
     varies = (std > 0) & (np.asarray(high) > low)
     unit = np.where(varies, std, 1.0)
-    ends = (low - mean) / unit, np.where(varies, (high - mean) / unit, np.inf)
-    drawn = truncnorm.ppf(rng.random_sample(len(mean)), *ends)
+    a, b = (low - mean) / unit, np.where(varies, (high - mean) / unit, np.inf)
+    share = rng.random_sample(len(mean))  # of the mass between the ends
+    above = a > 0  # the upper tail, by symmetry: there, the masses are not near one
+    a, b = np.where(above, -b, a), np.where(above, -a, b)
+    share = np.where(above, 1 - share, share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        upto = log_ndtr(b)
+        part = share + (1 - share) * np.exp(log_ndtr(a) - upto)
+        drawn = ndtri_exp(upto + np.log(part))
+    # Where even the logarithm overflows, all mass is at the end that is nearer.
+    drawn = np.where(np.isneginf(upto), b, drawn)
+    drawn = np.where(above, -drawn, drawn)
     values: np.ndarray = np.where(varies, mean + unit * drawn, mean).clip(low, high)
     return values

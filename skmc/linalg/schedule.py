@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import overload
-
-import torch
-from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -39,19 +35,8 @@ class CosineSchedule:
     end: float
     horizon: int
 
-    @overload
-    def __call__(self, step: int) -> float: ...
-
-    @overload
-    def __call__(self, step: Tensor) -> Tensor: ...
-
-    def __call__(self, step: int | Tensor) -> float | Tensor:
-        share: float | Tensor
-        if isinstance(step, Tensor):  # without synchronizing its device
-            passed = (step.double() / self.horizon).clamp(max=1)
-            share = (1 + torch.cos(math.pi * passed)) / 2
-        else:
-            share = (1 + math.cos(math.pi * min(step / self.horizon, 1))) / 2
+    def __call__(self, step: int) -> float:
+        share = (1 + math.cos(math.pi * min(step / self.horizon, 1))) / 2
         return self.end + (self.start - self.end) * share
 
     def lowered(self, factor: float) -> CosineSchedule:

@@ -100,8 +100,7 @@ def test_graph_penalty_is_its_laplacian():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("per_cell", [1.0, 0.5])
-@pytest.mark.parametrize("row_biases", [True, False])
+@pytest.mark.parametrize(("per_cell", "row_biases"), [(1.0, False), (0.5, True)])
 def test_als_minimizes_the_stated_objective(per_cell, row_biases, monkeypatch):
     # In double precision from the start.
     monkeypatch.setattr("skmc.completers.factorization.als.FAR", torch.inf)

@@ -17,6 +17,7 @@ from skmc import (
     AutoCompleter,
     ChainedCompleter,
     Entries,
+    FactorizationCompleter,
     GaussianCompleter,
     KNNCompleter,
     MeanCompleter,
@@ -250,7 +251,11 @@ def test_features_are_used_with_weights(table):
     X, weights = table
     features = np.nan_to_num(X[:, :2])
     X[3] = np.nan
-    completer = AutoCompleter(["mean", "factorization"], random_state=0)
+    candidates = {
+        "mean": MeanCompleter(),
+        "factorization": FactorizationCompleter(2, lambda_ridge=0.1, random_state=0),
+    }
+    completer = AutoCompleter(candidates, random_state=0)
     known = {"row_features": features}
     completer.fit(X, sample_weight=weights, **known)
     used = weights > 0

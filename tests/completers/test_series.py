@@ -177,7 +177,7 @@ def test_containers_of_times(truth):
 @pytest.mark.long
 def test_later_times_are_completed_from_what_was_learned(truth):
     X, hidden = with_gaps(truth, "cells")
-    completer = SeriesCompleter(random_state=0).fit(X[:240])
+    completer = learned().fit(X[:240])
     later = completer.transform(X[240:])
     error = rmse(later, truth[240:], hidden[240:])
     line = Interpolation().predict(X[240:].to_numpy(), 0)
@@ -260,7 +260,7 @@ def test_ends_do_not_jump_to_the_mean(kind, most):
     errors = []
     for seed, where in itertools.product(range(2), ["start", "end"]):
         truth, cells, hidden, nearest = ends(kind, seed, 1 + seed % 2, where)
-        found = SeriesCompleter(random_state=seed).fit_transform(cells)
+        found = learned().set_params(random_state=seed).fit_transform(cells)
         errors.append([rmse(each, truth, hidden) for each in (found, nearest)])
     ours, theirs = np.square(errors).mean(0)
     assert ours < most**2 * theirs
@@ -270,7 +270,7 @@ def test_ends_do_not_jump_to_the_mean(kind, most):
 def test_ends_where_no_weighted_member_has_a_value():
     """Series that end together: other series of the same time say nothing there."""
     truth, cells, hidden, nearest = ends("ramp", 111, 2, "end")
-    found = SeriesCompleter(random_state=111).fit_transform(cells)
+    found = learned().set_params(random_state=111).fit_transform(cells)
     assert rmse(found, truth, hidden) < 1.2 * rmse(nearest, truth, hidden)
 
 
@@ -441,8 +441,7 @@ def test_other_input_that_is_refused(fitted):
 
 
 @pytest.mark.long
-def test_scores_order_completers():
-    truth = series(8)
+def test_scores_order_completers(truth):
     X, _ = with_gaps(truth, "cells")
     completer, worse = learned().fit(X), learned(period=None).fit(X)
     for y in (None, truth):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats import truncnorm
 from sklearn.linear_model import Ridge
 
 from skmc.cells import SparseObserved
@@ -20,6 +21,7 @@ from skmc.linalg import (
     row_equations,
     shrink,
     spectral_norm,
+    truncated_normal,
 )
 
 
@@ -254,3 +256,22 @@ def test_products_of_every_size_layout_and_batch(dtype):
     assert graph.requires_grad
     with torch.no_grad():
         assert not matmul(A, B).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-np.inf, np.inf), (-1, 2), (1, np.inf), (-np.inf, -30), (30, 30.01), (1e9, 2e9)],
+)
+def test_draws_between_ends_are_quantiles(low, high):
+    mean, std = np.linspace(-1, 1, 50), 0.7
+    found = truncated_normal(mean, std, low, high, np.random.RandomState(0))
+    uniform = np.random.RandomState(0).random_sample(50)
+    ends = (low - mean) / std, (high - mean) / std
+    expected = mean + std * truncnorm.ppf(uniform, *ends)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_draws_where_no_logarithm_is_finite_are_the_nearer_end():
+    for ends, nearer in [((1e170, np.inf), 1e170), ((-1e170, -1e160), -1e160)]:
+        found = truncated_normal(np.zeros(3), 1.0, *ends, np.random.RandomState(0))
+        np.testing.assert_allclose(found, nearer)

@@ -252,7 +252,7 @@ def suspend(seconds: float, folder: Path) -> dict[str, Any]:
             status=completer.status_,
         )
 
-    limits, found = (seconds / 2, seconds + 4), []
+    limits, found = (seconds / 2, seconds + 2), []
     answers = [folder / f"{k}.npz" for k in range(2)]
     pids = [
         forked(endless, limit, answer)

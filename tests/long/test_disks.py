@@ -166,7 +166,7 @@ def fill_disks(tries: int, seed: int, folder: Path, mounted: bool) -> dict[str, 
 @pytest.mark.parametrize("mounted", [True, False])
 def test_a_full_disk(mounted, tmp_path):
     try:
-        found = apart(fill_disks, 5, SEED, tmp_path, mounted)
+        found = apart(fill_disks, 3, SEED, tmp_path, mounted)
     except PermissionError as error:
         pytest.skip(str(error))
     assert not any(part["lost"] for part in found.values()), (SEED, found)

@@ -17,15 +17,15 @@ def test_killed_fits_resume_to_the_same_answer(tmp_path):
 
 
 def test_a_file_is_the_old_fit_or_the_new_one(tmp_path):
-    found = apart(kill_saves, 20, SEED, tmp_path)
+    found = apart(kill_saves, 10, SEED, tmp_path)
     assert not found["lost"], (SEED, found)
 
 
 def test_killed_sorting_is_done_again(tmp_path):
-    found = apart(kill_sorts, 15, SEED, tmp_path)
+    found = apart(kill_sorts, 8, SEED, tmp_path)
     assert not found["lost"], (SEED, found)
 
 
 def test_suspension_counts_as_time(tmp_path):
-    found = apart(suspend, 6.0, tmp_path)
+    found = apart(suspend, 4.0, tmp_path)
     assert not found["lost"], found

@@ -132,3 +132,8 @@ def test_energy_distance_sees_spread_and_not_order_or_units():
     assert one == pytest.approx(energy_distance(*scaled) ** 2)
     with pytest.raises(ValueError, match="3 columns, and M has 2"):
         metrics.energy_distance(np.ones((2, 3)), truth)
+    hole = np.array([[np.nan, 1.0]])
+    with pytest.raises(ValueError, match="X has missing cells"):
+        metrics.energy_distance(hole, truth)
+    with pytest.raises(ValueError, match="M has no row without a missing cell"):
+        metrics.energy_distance(truth, hole)

@@ -91,7 +91,7 @@ def test_groups_take_the_place_of_several_units():
 @pytest.mark.long
 def test_intervals_hold_the_effect_as_often_as_they_say():
     inside = []
-    for seed in range(40):
+    for seed in range(25):
         X, treated = panel(seed, n_units=20, n_times=12, first=(8,))
         found = effect(X, treated, MCNNM, level=0.8)
         low, high = found.interval

@@ -73,7 +73,7 @@ def test_a_rank_one_picture_is_recovered():
 def test_permuting_channels_permutes_the_answer(cls):
     truth, missing = waves(), hidden((48, 45), 0.5)
     order = [2, 0, 1]
-    completer = make(cls, rank=1, max_iter=500)
+    completer = make(cls, rank=1, max_iter=100)
     answer = pictures.complete(truth, missing, completer)
     permuted = pictures.complete(truth[..., order], missing, completer)
     np.testing.assert_allclose(permuted, answer[..., order], atol=1e-3)

@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from conftest import CONTAINERS, low_rank, make
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
@@ -397,6 +398,17 @@ def test_column_names_are_not_formulas(small):
         LaplacianDisplay.from_estimator(air),
     ):
         display.figure_.canvas.draw()
+
+
+def test_sparse_laplacians_are_drawn_unless_they_are_large():
+    L = 2 * np.eye(4) - np.eye(4, k=1) - np.eye(4, k=-1)
+    dense, sparse = (
+        LaplacianDisplay({"rows": each}).plot().images_["rows"].get_array()
+        for each in (L, sp.csr_array(L))
+    )
+    np.testing.assert_array_equal(sparse, dense)
+    with pytest.raises(ValueError, match="Laplacian of 6000 rows is sparse and too"):
+        LaplacianDisplay({"rows": sp.eye_array(6000, format="csr")}).plot()
 
 
 def test_color_scales_of_constant_matrices():
