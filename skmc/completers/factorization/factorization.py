@@ -267,8 +267,7 @@ class FactorizationCompleter(
     factors and biases of a row have a normal prior with the mean and the covariance of
     all rows, and the cells have the noise under which the held-out ones are most
     likely. Before, the columns are replaced by their posterior means in the same way.
-    Results have the dtype of the input: ``float32`` ratings
-    take less memory and time.
+    Results have the dtype of the input: ``float32`` ratings take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
