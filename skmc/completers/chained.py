@@ -463,7 +463,7 @@ class _Chains:
         """
         agreed = late = False
         while not (agreed or late) and self.n_iter < max_iter:
-            self._sweep(tasks)
+            self._sweep(tasks, judged=self.n_iter < HALVES)
             self.n_iter += 1
             agreed = self.n_iter >= LEAST_SWEEPS and self.reductions[-1] < tol
             late = seconds_left() <= 0
@@ -471,12 +471,15 @@ class _Chains:
             self._sweep(tasks)
             late = seconds_left() <= 0
 
-    def _sweep(self, tasks: FitTasks) -> None:
-        """Train the models of columns, and draw the missing cells from each."""
+    def _sweep(self, tasks: FitTasks, judged: bool = False) -> None:
+        """Train the models of columns, and draw the missing cells from each.
+
+        ``judged`` leaves out half of the rows, and judges the sizes of leaves there.
+        """
         n_chains, n_before = len(self.ridges), len(self.sweeps)
         left_out = (n_before * n_chains + np.arange(n_chains)) % self.n_parts
         in_bag = self.part != left_out[:, None]
-        if judged := n_before < HALVES:
+        if judged:
             in_bag[:] = self.part % HALVES != n_before
         columns = []
         chosen = [LEAVES[k] for k in np.argmin(self.losses.round(DIGITS), 1)]

@@ -48,9 +48,10 @@ from skmc.completers import candidates_for
 from skmc.persistence import StorageError, archive, load, save
 from skmc.serialization import Packer, Unpacker
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # fits are cut short
+pytestmark = pytest.mark.filterwarnings(  # fits are cut short
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:.*not close to low rank",
+)
 
 
 def same(a, b) -> bool:

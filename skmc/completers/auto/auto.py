@@ -79,11 +79,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
         Candidates. "auto" tries the few that are best for data of this kind, see Notes.
         A sequence selects some by name: "mean", "knn", "knn-weighted", "gaussian",
-        "copula", "chained", "trees-linear", "trees-rounds",
+        "copula", "chained", "chained-short", "trees-linear", "trees-rounds",
         "boosting", "svd", "ialm", "tnnr", "ncarl", "soft-impute", "air",
-        "factorization", "bayesian-factorization" and
-        "bayesian-factorization-implicit", or, for pictures, "nonlocal", "biharmonic",
-        "patch-cnn" and "dmf-tv". A mapping holds completers or scikit-learn imputers.
+        "factorization", "bayesian-factorization" and "bayesian-factorization-implicit",
+        or, for pictures, "nonlocal", "biharmonic", "patch-cnn" and "dmf-tv". A mapping
+        holds completers or scikit-learn imputers.
         All of a sequence or mapping are tried, up to one without error.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
@@ -194,7 +194,7 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     data                    candidates
     ======================  =======================================================
     up to 150 cells         mean, knn, gaussian, ialm
-    up to 20 columns        mean, knn, ialm, gaussian, copula, chained,
+    up to 20 columns        mean, knn, ialm, gaussian, copula, chained-short,
                             trees-rounds
     more columns            mean, knn, ialm, factorization, gaussian, copula
     up to 20 % observed     mean, factorization, bayesian-factorization-implicit
