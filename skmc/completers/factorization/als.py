@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ FARTHEST = 100.0  # longest step of a line search
 ROWS = 2**17  # of temporary arrays
 
 Sides = tuple[Tensor, Tensor]  # one value for the rows and one for the columns
+Links = tuple[Sequence[Tensor], Sequence[Tensor]]  # maps of linear priors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class ALSState(State):
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
     next_cols: Tensor  # (n, rank + 1)
-    links: tuple[Sequence[Tensor], Sequence[Tensor]]
+    links: Links
     steps: tuple[int, int]
     misfit: Tensor
     slopes: tuple[Tensor, Tensor]
@@ -84,6 +85,14 @@ class ALSState(State):
     def X(self) -> LowRank:
         """The completion."""
         return LowRank.with_biases(self.rows, self.cols)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ALSResult(RowModelResult):
+    """Factors and biases of rows and of columns, and the maps of their priors."""
+
+    factors: Sides  # (m, rank + 1), (n, rank + 1)
+    links: Links  # (p, rank + 1)
 
 
 class ALS(Solver):
@@ -232,7 +241,7 @@ class ALS(Solver):
         data: SparseObserved,
         half: HalfStep,
         cols: Tensor,
-        links: tuple[Sequence[Tensor], Sequence[Tensor]],
+        links: Links,
         steps: tuple[int, int],
         dtype: torch.dtype,
         n_steps: int,
@@ -312,11 +321,10 @@ class ALS(Solver):
     def misfit(self, data: SparseObserved, state: ALSState, X: LowRank) -> Tensor:
         return state.misfit
 
-    def result(self, state: ALSState) -> RowModelResult:
-        model = self.objective.model(state.cols, 0)
-        rank = model.F.shape[1]
-        sides = tuple(B[:, :rank] for B in state.links[0])
-        return RowModelResult(X=state.X, models=[replace(model, sides=sides)])
+    def result(self, state: ALSState) -> ALSResult:
+        model = self.objective.model(state.cols, 0, state.links[0])
+        factors = state.rows, state.cols
+        return ALSResult(X=state.X, models=[model], factors=factors, links=state.links)
 
 
 def _precision(data: SparseObserved, residual: Tensor) -> torch.dtype:
@@ -360,6 +368,7 @@ class Objective:
         self,
         others: Tensor,  # (n, rank + 1)
         axis: int,
+        links: Sequence[Tensor] = (),  # (p, rank + 1)
     ) -> RowModel:
         """The model that gives factors and biases of one side from the other."""
         factors, offset = others[:, :-1], others[:, -1].clone()
@@ -367,7 +376,10 @@ class Objective:
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])
         precision = self.weight * eye
-        return RowModel(F, offset, precision, zero, self.per_cell, self.implicit)
+        sides = tuple(B[:, : F.shape[1]] for B in links)
+        return RowModel(
+            F, offset, precision, zero, self.per_cell, self.implicit, sides=sides
+        )
 
     def link(
         self,
@@ -437,34 +449,39 @@ class Objective:
 
 def posterior_model(
     data: SparseObserved,
-    sides: Sides,  # (m, rank + 1), (n, rank + 1)
+    factors: Sides,  # (m, rank + 1), (n, rank + 1)
+    links: Links,  # (p, rank + 1)
     axis: int,
     biases: tuple[bool, bool],
     noise: float,
 ) -> RowModel:
     """The model of a row (``axis=0``) or a column, given the other side.
 
-    The prior has the mean and the covariance of the factors of this side.
+    The prior has the mean and the covariance of the factors of this side, or of what
+    linear priors do not explain of them.
     """
     objective = Objective(noise, biases, 0.0, 1.0, False)
-    model = objective.model(sides[1 - axis], axis)
-    known = (data.T if axis else data).counts > 0
-    return model.with_prior_of(sides[axis][known, : model.F.shape[1]], noise)
+    model = objective.model(factors[1 - axis], axis, links[axis])
+    cells = data.T if axis else data
+    own = factors[axis][:, : model.F.shape[1]]
+    own = own - prior_mean(cells.sides[0], model.sides)
+    return model.with_prior_of(own[cells.counts > 0], noise)
 
 
 def with_posteriors(
     data: SparseObserved,
-    sides: Sides,  # (m, rank + 1), (n, rank + 1)
+    factors: Sides,  # (m, rank + 1), (n, rank + 1)
+    links: Links,  # (p, rank + 1)
     biases: tuple[bool, bool],
     noise: float,
 ) -> RowModelResult:
     """Posterior means of the rows, then of the columns, and the model given these."""
-    rows, cols = sides
-    model = posterior_model(data, (rows, cols), 0, biases, noise)
+    rows, cols = factors
+    model = posterior_model(data, (rows, cols), links, 0, biases, noise)
     rows = pad(solved(data, model), (0, not biases[0]))
-    model = posterior_model(data, (rows, cols), 1, biases, noise)
+    model = posterior_model(data, (rows, cols), links, 1, biases, noise)
     cols = pad(solved(data.T, model), (0, not biases[1]))
-    model = posterior_model(data, (rows, cols), 0, biases, noise)
+    model = posterior_model(data, (rows, cols), links, 0, biases, noise)
     return RowModelResult(X=LowRank.with_biases(rows, cols), models=[model])
 
 

@@ -45,6 +45,7 @@ from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
 from skmc.completers.factorization.als import (
     ALS,
+    Links,
     posterior_model,
     with_posteriors,
 )
@@ -267,7 +268,9 @@ class FactorizationCompleter(
     factors and biases of a row have a normal prior with the mean and the covariance of
     all rows, and the cells have the noise under which the held-out ones are most
     likely. Before, the columns are replaced by their posterior means in the same way.
-    Results have the dtype of the input: ``float32`` ratings take less memory and time.
+    Features and graphs keep their part of the mean; the penalty is kept with them if it
+    predicts the held-out cells better. Results have the dtype of the input: ``float32``
+    ratings take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
@@ -410,7 +413,7 @@ class FactorizationCompleter(
                         chosen = {"rank": recovered.rank, "lambda_ridge": NEARLY_ZERO}
                         return Choice(chosen, recovered)
         best, noise = search.best, None
-        if best is not None and weight == "auto" and not informed:
+        if best is not None and weight == "auto":
             with trials.interruptible():
                 noise = search.noise(self._has_biases)
         if best is not None and rank == "auto" and not informed:
@@ -424,9 +427,10 @@ class FactorizationCompleter(
                 start = self._by_path(data, size, first, trials)
             best = _Attempt(0.0, size, first, side, start)
         chosen = {"rank": best.rank, "lambda_ridge": best.weight}
+        start = best.factors
         if informed:
-            return Choice({**chosen, "lambda_side": best.side})
-        return Choice(chosen, best.factors, (noise, noise) if noise else None)
+            chosen, start = {**chosen, "lambda_side": best.side}, None
+        return Choice(chosen, start, (noise, noise) if noise else None)
 
     def _by_path(
         self, data: SparseObserved, rank: int, weight: float, trials: Trials
@@ -535,10 +539,8 @@ class FactorizationCompleter(
     def _with_posteriors(
         self, data: Any, solution: Solution, noise: tuple[float, float]
     ) -> Solution:
-        rank = solution.X.left.shape[1] - 2
-        sides = _last_factors(solution.X, rank, row_biases=True)
-        assert sides is not None
-        result = with_posteriors(data, sides, self._has_biases, noise[0])
+        fit, biases = solution.result, self._has_biases
+        result = with_posteriors(data, fit.factors, fit.links, biases, noise[0])
         return replace(solution, result=result)
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
@@ -603,6 +605,7 @@ class _Attempt(NamedTuple):
     weight: float
     side: float
     factors: tuple[Tensor, Tensor] | None  # (m, rank + 1), (n, rank + 1), with biases
+    links: Links = ((), ())
 
 
 @dataclass
@@ -634,9 +637,9 @@ class _FactorSearch:
             sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[start is not None]
             sweeps = min(self.max_iter, sweeps)
             solution = self.trials.run(solver, max_iter=sweeps)
-            factors = _last_factors(solution.X, rank, row_biases=True)
+            found = solution.result.factors, solution.result.links
             error = _error(solution, *self.trials.cells)
-            last = _Attempt(error, rank, weight, side, factors)
+            last = _Attempt(error, rank, weight, side, *found)
             if self.best is None or last.error < self.best.error:
                 self.best, failures = last, 0
             else:
@@ -646,15 +649,19 @@ class _FactorSearch:
 
     def choose_side(self) -> None:
         assert self.best is not None
-        _, rank, weight, side, _ = self.best
+        _, rank, weight, side, *_ = self.best
         self.side = self.trials.best(
             [side * factor for factor in SIDE_FACTORS],
             lambda side, part: self.als(part, rank, weight, side, self.trials.rng),
             max_iter=min(self.max_iter, SIDE_SWEEPS),
             patience=3,
         )
-        error = min(self.best.error, self.trials.lowest)
-        self.best = self.best._replace(side=self.side, error=error)
+        self.best = self.best._replace(side=self.side)
+        if self.trials.lowest < self.best.error:
+            found = cast(Solution, self.trials.solution).result
+            self.best = self.best._replace(
+                error=self.trials.lowest, factors=found.factors, links=found.links
+            )
 
     def choose_rank(self, most: int, patience: int) -> None:
         """Double and halve the rank, and then try those halfway to the neighbors."""
@@ -677,25 +684,31 @@ class _FactorSearch:
             if self.best.weight != weight:
                 break
 
-    def noise(self, biases: tuple[bool, bool]) -> float:
+    def noise(self, biases: tuple[bool, bool]) -> float | None:
         """Variance of the noise under which the held-out cells are most likely.
 
-        The others predict them by the posterior means of the rows.
+        The others predict them by the posterior means of the rows. None means that
+        these predict them worse than penalized rows that have linear priors.
         """
         train, held_out = self.trials.cells
-        assert self.best is not None and self.best.factors is not None
+        best = self.best
+        assert best is not None and best.factors is not None
         count, lowest = float(held_out.counts.sum()), math.inf
         noise = smaller = float(_deviation(train)) ** 2
+        error = best.error
         while smaller > 0 and (noise == smaller or seconds_left() > 0):
-            model = posterior_model(train, self.best.factors, 0, biases, smaller)
+            parts = best.factors, best.links
+            model = posterior_model(train, *parts, 0, biases, smaller)
             X = LowRank(joined_rows([solved(train, model)]), joined_cols([model]))
             squares, spread = _squares(model, X, train, held_out)
             surprise = squares / (count * smaller) + math.log(smaller) + spread
             if surprise >= lowest:
                 break
             lowest, noise = surprise, smaller
+            if any(train.sides):
+                error = float(held_out.misfit(X))
             smaller = noise / 2
-        return noise
+        return None if error > best.error else noise
 
 
 def _squares(
@@ -707,7 +720,7 @@ def _squares(
     of its row do not determine it. Each square is divided by this factor, and the
     spread is the mean of its logarithm.
     """
-    if any(train.sides) or not isinstance(train, SparseObserved):
+    if not isinstance(train, SparseObserved):
         return float(held_out.misfit(X)), 0.0
     at = held_out.rows, held_out.cols
     variance = 1 + model.variance_at(train.starts, train.cols, at, train.weights)
@@ -721,8 +734,10 @@ def _error(solution: Solution, train: Any, held_out: Any) -> float:
     With the most likely noise, the likelihood is that of these errors, which are the
     usual ones if the cells of all rows determine the held-out ones equally well. Plain
     squared errors would prefer a weight that is far too small where the few held-out
-    cells happen to be in well-determined rows.
+    cells happen to be in well-determined rows. With linear priors they are taken.
     """
+    if any(train.sides):
+        return float(held_out.misfit(solution.X))
     model = solution.result.models[0]
     squares, spread = _squares(model, solution.X, train, held_out)
     return squares * math.exp(spread)
