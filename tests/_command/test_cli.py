@@ -906,7 +906,7 @@ def test_compare_draws_of_the_default_methods(run, tmp_path):
     code, out, err = run("compare", "in.csv", "--splits", 2, "--draws", 5)
     assert code == 0 and "not compared, because they have no draws: " in err
     names = re.findall(r"^  ([\w-]+) +\d", out, re.MULTILINE)
-    assert {"chained", "copula", "gaussian"} <= set(names)
+    assert {"chained-short", "copula", "gaussian"} <= set(names)
 
 
 def test_compare_says_which_warnings_and_how_small_p_is(run, tmp_path):
