@@ -35,7 +35,14 @@ from skmc.linalg import (
 )
 from skmc.loop import OutOfTime, Solution, Status, seconds_left, solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Result, RowModelResult, Solver, State, solved
+from skmc.solvers import (
+    Result,
+    RowModelResult,
+    Solver,
+    State,
+    solved,
+    with_uncertain_prior,
+)
 
 NEARLY_ZERO = 1e-13  # precision of the prior of rows
 EXACT = 1e-12  # relative distance from the cells of a matrix that fits exactly
@@ -998,10 +1005,8 @@ def _most_likely(data: SparseObserved, F: Tensor, noise: float) -> RowModel:
     variance = float(data.energy / data.n_observed) / rank
     eye, zero = torch.eye(rank).to(F), F.new_zeros(rank)
     model = RowModel(F, F.new_zeros(len(F)), noise / variance * eye, zero)
-    known = data.starts.diff() > 0
     for _ in range(EM_STEPS):
-        W = solved(data, model)[known]
-        model = model.with_prior_of(W, noise, model.spread(data.starts, data.cols))
+        model = with_uncertain_prior(data, model, noise)
     return model
 
 

@@ -158,7 +158,7 @@ class RowModel(Parts):
         cols: Tensor,  # (n_cells,)
         weights: Tensor | None = None,  # (n_cells,)
     ) -> Tensor:  # (rank, rank)
-        """Mean covariance of ``w`` given the cells of each row that has any.
+        """Sum of the covariances of ``w`` given the cells of each row that has any.
 
         It is in units of the noise.
         """
@@ -167,7 +167,7 @@ class RowModel(Parts):
         for block, _, L in self._factored(starts, cols, values, weights):
             known = starts.diff()[block.rows] > 0
             total += torch.cholesky_inverse(L[known]).sum(0)
-        return total / (starts.diff() > 0).sum()
+        return total
 
     def contributions(
         self,

@@ -15,7 +15,7 @@ from skmc.solvers.parametric import (
 )
 from skmc.solvers.relative import norm, parameter_norm, ratio, relative_norm
 from skmc.solvers.row_descent import CodeDescent, CodeResult, NetworkResult, RowDescent
-from skmc.solvers.row_systems import solved
+from skmc.solvers.row_systems import solved, with_uncertain_prior
 from skmc.solvers.solver import (
     DecomposingSolver,
     Result,

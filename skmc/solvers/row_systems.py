@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import SparseObserved, SparseValues
+from skmc.cells import SparseObserved, SparseValues, prior_mean
 from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
 
 CACHED = 2**20  # bytes of the factors of a panel
@@ -170,6 +170,25 @@ def solved(
     if noise is not None:
         for_rows = [*(for_rows or [torch.zeros_like(noise)]), noise]
     return torch.cat(list(data.map(solved_rows, for_rows, model)))
+
+
+def with_uncertain_prior(
+    data: SparseObserved,
+    model: RowModel,
+    noise: float,
+) -> RowModel:
+    """A step of EM: the prior becomes the distribution of the rows under the last one.
+
+    The covariance of each row given its cells is a part of that of the rows.
+    """
+    known = data.counts > 0
+    W = solved(data, model) - prior_mean(data.sides[0], model.sides)
+    spread = torch.stack(list(data.map(_spread, (), model))).sum(0)
+    return model.with_prior_of(W[known], noise, spread / known.sum())
+
+
+def _spread(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
+    return model.spread(data.starts, data.cols, data.weights)
 
 
 def solved_rows(

@@ -23,6 +23,7 @@ from skmc.solvers.row_systems import (
     panels_of,
     solved,
     solved_rows,
+    with_uncertain_prior,
 )
 
 PLAIN = 2  # plain sweeps before conjugate ones
@@ -458,14 +459,15 @@ def posterior_model(
     """The model of a row (``axis=0``) or a column, given the other side.
 
     The prior has the mean and the covariance of the factors of this side, or of what
-    linear priors do not explain of them.
+    linear priors do not explain of them, after a step of EM: the factors are shrunk.
     """
     objective = Objective(noise, biases, 0.0, 1.0, False)
     model = objective.model(factors[1 - axis], axis, links[axis])
     cells = data.T if axis else data
     own = factors[axis][:, : model.F.shape[1]]
     own = own - prior_mean(cells.sides[0], model.sides)
-    return model.with_prior_of(own[cells.counts > 0], noise)
+    model = model.with_prior_of(own[cells.counts > 0], noise)
+    return with_uncertain_prior(cells, model, noise)
 
 
 def with_posteriors(
