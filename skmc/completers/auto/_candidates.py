@@ -14,11 +14,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 import skmc.completers
-from skmc.base import (
-    BOUNDS_AND_MARKS,
-    TakesGraphs,
-    refuse_parameters,
-)
+from skmc.base import BOUNDS_AND_MARKS, TakesGraphs, refuse_parameters
 from skmc.cells import Container, Entries, Layout
 from skmc.completers import closest
 from skmc.completers._stacked import (
