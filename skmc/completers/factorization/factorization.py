@@ -43,19 +43,14 @@ from skmc.compatibility import Interval
 from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
-from skmc.completers.factorization.als import (
-    ALS,
-    Links,
-    posterior_model,
-    with_posteriors,
-)
+from skmc.completers.factorization.als import ALS, Links, posterior_model
 from skmc.completers.factorization.recovered import Recovered
 from skmc.completers.logdet import NEARLY_ZERO, SURE
 from skmc.linalg import LowRank, Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Result, Solver, solved
+from skmc.solvers import Result, RowModelResult, Solver, solved
 
 FIRST_RANK, LARGEST_RANK = 16, 64
 WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
@@ -267,10 +262,9 @@ class FactorizationCompleter(
     means instead, since a row with few cells needs a larger penalty than the others:
     factors and biases of a row have a normal prior with the mean and the covariance of
     all rows, and the cells have the noise under which the held-out ones are most
-    likely. Before, the columns are replaced by their posterior means in the same way.
-    Features and graphs keep their part of the mean; the penalty is kept with them if it
-    predicts the held-out cells better. Results have the dtype of the input: ``float32``
-    ratings take less memory and time.
+    likely. Features and graphs keep their part of the mean; the penalty is kept with
+    them if it predicts the held-out cells better. Results have the dtype of the input:
+    ``float32`` ratings take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
@@ -540,8 +534,9 @@ class FactorizationCompleter(
         self, data: Any, solution: Solution, noise: tuple[float, float]
     ) -> Solution:
         fit, biases = solution.result, self._has_biases
-        result = with_posteriors(data, fit.factors, fit.links, biases, noise[0])
-        return replace(solution, result=result)
+        model = posterior_model(data, fit.factors, fit.links, biases, noise[0])
+        X = LowRank(joined_rows([solved(data, model)]), joined_cols([model]))
+        return replace(solution, result=RowModelResult(X=X, models=[model]))
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         fitted = FittedFactors.of(given, result)
@@ -698,7 +693,7 @@ class _FactorSearch:
         error = best.error
         while smaller > 0 and (noise == smaller or seconds_left() > 0):
             parts = best.factors, best.links
-            model = posterior_model(train, *parts, 0, biases, smaller)
+            model = posterior_model(train, *parts, biases, smaller)
             X = LowRank(joined_rows([solved(train, model)]), joined_cols([model]))
             squares, spread = _squares(model, X, train, held_out)
             surprise = squares / (count * smaller) + math.log(smaller) + spread
