@@ -13,6 +13,7 @@ MOST_INPUTS = 50  # of a model
 PRIOR_ROWS = 10  # without correlation, so that a few common rows do not count as much
 CELLS_AT_ONCE = 2**22  # of a block of correlations
 ROWS_AT_ONCE = 1024  # number of rows that traverse the trees together
+LEVELS = 4  # of the trees, until rows at a leaf are left out
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -75,29 +76,49 @@ class Trees:
         if trees is None:
             trees = np.arange(len(self.n_splits))[:, None]
         n_rows, n_cols = X.shape[-2:]
-        trees = np.broadcast_to(trees, (len(trees), n_rows))
-        found = self.first_leaves[trees].ravel()
-        size = self.n_splits[trees].ravel().astype(int)  # of the subtree
-        at = np.flatnonzero(size)  # pairs of tree and row that are not at a leaf
-        leaf, size = found[at], size[at]  # its first one
-        split = leaf - trees.ravel()[at]
+        roots, children = self._nodes()
+        node = np.broadcast_to(roots[trees], (len(trees), n_rows)).ravel().copy()
+        n_splits = len(self.splits)
+        at = np.flatnonzero(node < n_splits)  # pairs of tree and row, not at a leaf
         first_cell = n_cols * (at if X.ndim == 3 else at % n_rows)
-        flat = X.reshape(-1)
-        n_left, col = (self.splits[name].astype(int) for name in ("n_left", "col"))
+        flat, here, holes = X.reshape(-1), node[at], bool(np.isnan(X).any())
+        # The last split is that of the leaves. They are their own children.
+        col, nan_left = (np.append(self.splits[f], 0) for f in ("col", "nan_left"))
+        thresholds = np.append(self.thresholds, np.float32(0))
         while len(at):
-            below, cells = n_left[split], flat[first_cell + col[split]]
-            left = cells <= self.thresholds[split]
-            left |= np.isnan(cells) & self.splits["nan_left"][split]
-            skipped = (below + 1) * ~left
-            leaf += skipped
-            split += skipped + left
-            size = np.where(left, below, size - 1 - below)
-            found[at] = leaf
-            live = np.flatnonzero(size)
-            at, leaf, split, size, first_cell = (
-                part[live] for part in (at, leaf, split, size, first_cell)
-            )
-        return found.reshape(trees.shape)
+            for _ in range(LEVELS):
+                split = np.minimum(here, n_splits)
+                cells = flat[first_cell + col[split]]
+                left = cells <= thresholds[split]
+                if holes:
+                    left |= np.isnan(cells) & (nan_left[split] > 0)
+                here = children[2 * here + left]
+            node[at] = here
+            live = np.flatnonzero(here < n_splits)
+            at, here, first_cell = at[live], here[live], first_cell[live]
+        return (node - n_splits).reshape(len(trees), n_rows)
+
+    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Roots of the trees, and the right and the left child of each node.
+
+        Nodes are the splits and then the leaves, which are their own children.
+        """
+        n_splits, sizes = len(self.splits), self.n_splits.astype(int)
+        starts, at = np.cumsum(sizes) - sizes, np.arange(n_splits)
+        n_left = self.splits["n_left"].astype(int)
+        right = at + 1 + n_left  # if it is a split
+        # Number of left branches on the way from the root, and leaves before a split.
+        ends = np.bincount(right, minlength=n_splits + 1)
+        turns = np.cumsum(np.append(0, np.ones(n_splits, int)) - ends)[:n_splits]
+        leaf = n_splits + at + np.repeat(np.arange(len(sizes)), sizes) - turns
+        # Behind the last branch of a subtree, there are fewer left branches.
+        goes_on = right < np.repeat(starts + sizes, sizes)
+        goes_on[goes_on] = turns[right[goes_on]] == turns[goes_on]
+        children = np.repeat(np.arange(2 * n_splits + len(sizes)), 2)
+        children[: 2 * n_splits : 2] = np.where(goes_on, right, leaf + n_left + 1)
+        children[1 : 2 * n_splits : 2] = np.where(n_left > 0, at + 1, leaf)
+        roots = np.where(sizes > 0, starts, n_splits + self.first_leaves)
+        return roots, children
 
 
 def small(numbers: np.ndarray) -> np.ndarray:
