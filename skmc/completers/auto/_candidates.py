@@ -30,6 +30,7 @@ from skmc.completers._stacked import (
     WIDE,
 )
 from skmc.completers.gaussian import GaussianCompleter
+from skmc.completers.knn import KNNCompleter
 from skmc.linalg import Seed, resolve_device, seed_of
 
 # Parameters of candidates, which would concern standardized cells.
@@ -55,7 +56,7 @@ class Candidate(NamedTuple):
 
     ``takes`` names the features and graphs of rows and columns that its ``fit`` gets,
     ``comparing`` holds parameters that make a fit for the comparison cheaper. A member
-    ``of_sample`` is finally fitted to those rows that are compared, not to all rows.
+    ``of_sample`` is never fitted to other rows than those that are compared.
     """
 
     name: str
@@ -85,6 +86,11 @@ class Candidate(NamedTuple):
         if not isinstance(self.estimator, GaussianCompleter):
             return self
         return self._replace(estimator=self.estimator._with_choice_of(fit))
+
+    @property
+    def of_all(self) -> bool:
+        """Whether it has all rows when it is compared: more make it far better."""
+        return isinstance(self.estimator, KNNCompleter)
 
     @property
     def weighted(self) -> str | None:

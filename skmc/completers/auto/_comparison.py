@@ -120,6 +120,8 @@ class Comparison:
         Scaling of the columns by which the cells were standardized.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
+    whole : Sample
+        All rows, of which those of the matrix are the first ones.
     n_jobs : int or None
         Number of fits at the same time.
     """
@@ -130,9 +132,10 @@ class Comparison:
         labels: np.ndarray,
         scaling: Scaling,
         known: Mapping[str, Any],
+        whole: Sample,
         n_jobs: int | None = None,
     ) -> None:
-        self.cells, self.labels = cells, labels
+        self.cells, self.labels, self.whole = cells, labels, whole
         self.first = copies(cells.to_cells())  # of the rows that are copies
         self.scaling, self.known, self.n_jobs = scaling, known, n_jobs
         self.trials: list[Trial] = []
@@ -256,7 +259,7 @@ class Comparison:
         for now in self._at_once(missing):
             if self.judged and seconds_left() <= 0:
                 break
-            of_all = self.scaling, self.known
+            of_all = self.scaling, self.known, self.whole
             calls = [
                 (predicted, trial.next, self.cells, self.labels == k, *of_all)
                 for trial, k in now
@@ -275,13 +278,13 @@ class Comparison:
         return stacking
 
     def last_fits(
-        self, trials: Sequence[Trial], whole: Sample, sample: Sample, tasks: FitTasks
+        self, trials: Sequence[Trial], sample: Sample, tasks: FitTasks
     ) -> dict[str, Any]:
         """Fits to all cells, or to a sample of rows, by the names of the candidates.
 
         After the time limit and after an interruption, those of the comparison remain.
         """
-        found = {trial.name: trial.fitted for trial in trials}
+        found, whole = {trial.name: trial.fitted for trial in trials}, self.whole
         with tasks.part("last fits", len(trials)) as last:
             for now in self._at_once(trials):
                 if self.interrupted or seconds_left() <= 0:
@@ -435,13 +438,14 @@ def predicted(
     part: np.ndarray,
     scaling: Scaling,
     known: Mapping[str, Any],
+    whole: Sample,
 ) -> Prediction:
     """Predict a part from the others."""
     start, fit, residuals, status = time.perf_counter(), None, None, "tried"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            fit, values = _predicted(candidate, cells, part, scaling, known)
+            fit, values = _predicted(candidate, cells, part, scaling, known, whole)
             if not hasattr(fit, "transform"):
                 raise TypeError("it has no transform, which completes other rows")
             if not np.isfinite(values).all():
@@ -459,6 +463,7 @@ def _predicted(
     part: np.ndarray,
     scaling: Scaling,
     known: Mapping[str, Any],
+    whole: Sample,
 ) -> tuple[Any, np.ndarray]:
     """The fitted estimator, and its predictions of a part."""
     fit = candidate.clone(cells.layout, comparing=True)
@@ -466,8 +471,13 @@ def _predicted(
     if by_column := compares_columns(fit):
         matrix = undone(cells.to_cells(), scaling)
         seen = Entries.of_matrix(matrix, layout=cells.layout)
-    given = candidate.arguments(known, seen[~part])
-    values = predict_cells(fit, seen[~part], seen[part], **given)
+    train, held_out = seen[~part], seen[part]
+    if candidate.of_all and len(whole.cells) > cells.matrix_shape[0]:
+        matrix, known = whole.cells.copy(), whole.known
+        matrix[held_out.rows, held_out.cols] = np.nan
+        train = Entries.of_matrix(matrix, layout=cells.layout)
+    given = candidate.arguments(known, train)
+    values = predict_cells(fit, train, held_out, **given)
     if by_column:
         guess = np.full(cells.matrix_shape, np.nan)
         guess[cells.rows[part], cells.cols[part]] = values

@@ -229,9 +229,10 @@ class AutoCompleter(Explains, Samples, TakesBounds):
     a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
     Candidates are compared on at most 1500 rows, and on fewer if there are more than
-    20 columns, but on at least 400. The default's chains and trees keep a fit to these
-    rows, and complete the others as new rows. The matrix is made dense, and each member
-    stores what its class documents.
+    20 columns, but on at least 400. `KNNCompleter` has all rows as donors there, as in
+    its last fit. The default's chains and trees keep a fit to the compared rows, and
+    complete the others as new rows. The matrix is made dense, and each member stores
+    what its class documents.
 
     After an interruption the best result so far is kept. `skmc.persistence.save` stores
     the completer, with members from scikit-learn.
@@ -374,11 +375,11 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         all_rows = _sample_of(rows, scaling)
         n_cols = all_rows.cells.shape[1]
         sample = all_rows.first(min(MAX_ROWS, max(MIN_ROWS, MAX_CELLS // n_cols)))
-        comparison = self._comparison(given, sample, scaling, seed)
+        comparison = self._comparison(given, all_rows, sample, scaling, seed)
         self._compare(comparison, candidates, tasks)
         stacking = comparison.stack()
         members, weights, cold_weights = cold.weights(comparison, stacking)
-        completers = comparison.last_fits(members, all_rows, sample, tasks)
+        completers = comparison.last_fits(members, sample, tasks)
         of_table = given.layout, stacking.calibrations
         stack, for_cold = (
             Stack(completers, list(by_column), scaling, *of_table)
@@ -418,14 +419,14 @@ class AutoCompleter(Explains, Samples, TakesBounds):
         return Outcome(fitted, attributes, interrupted=comparison.interrupted)
 
     def _comparison(
-        self, given: Given, sample: Sample, scaling: Scaling, seed: int
+        self, given: Given, whole: Sample, sample: Sample, scaling: Scaling, seed: int
     ) -> Comparison:
         """Label the parts of the observed cells that candidates are to predict."""
         labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
         entries = Entries.of_matrix(sample.cells, layout=given.layout)
         # Otherwise a held-out category could be inferred from its other columns.
         label = labels[:, given.first_columns][entries.rows, entries.cols]
-        return Comparison(entries, label, scaling, sample.known, self.n_jobs)
+        return Comparison(entries, label, scaling, sample.known, whole, self.n_jobs)
 
     def _units(self, given: Given) -> str | None:
         """The scaling, which is that of the candidates, too."""

@@ -70,14 +70,21 @@ class Neighbors(Fitted):
         return self._average(cells, np.full(len(cells), -1), everywhere)
 
     def whole(self) -> np.ndarray:
-        return self._of_fit(everywhere=True)
+        return self._of_fit(np.arange(len(self.cells)), everywhere=True)
 
     def missing(self) -> np.ndarray:
-        return self._of_fit(everywhere=False)
+        return self._of_fit(np.arange(len(self.cells)), everywhere=False)
 
-    def _of_fit(self, everywhere: bool) -> np.ndarray:
-        completed = self._average(self.cells, np.arange(len(self.cells)), everywhere)
-        return self.statistics.fill(self.cells, completed).astype(self.cells.dtype)
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        some, place = np.unique(rows, return_inverse=True)
+        everywhere = not np.isnan(self.cells[rows, cols]).all()
+        values: np.ndarray = self._of_fit(some, everywhere)[place, cols]
+        return values
+
+    def _of_fit(self, rows: np.ndarray, everywhere: bool) -> np.ndarray:
+        cells = self.cells[rows]
+        completed = self._average(cells, rows, everywhere)
+        return self.statistics.fill(cells, completed).astype(cells.dtype)
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # The fitted rows still contain the cells that are hidden here.
