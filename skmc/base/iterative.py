@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import joblib
 import numpy as np
@@ -205,7 +205,7 @@ class IterativeCompleter(BaseCompleter):
         return solution
 
     def _with_posteriors(
-        self, data: Any, solution: Solution, noise: tuple[float, float]
+        self, data: Any, solution: Solution, noise: tuple[float, float | None]
     ) -> Solution:
         """Replace missing cells by their posterior means given the others of their row.
 
@@ -220,7 +220,9 @@ class IterativeCompleter(BaseCompleter):
             if X.shape[0] >= X.shape[1]:
                 completed = of_rows(values, root)
             else:
-                completed = FoldIn.with_noise(X.mT, noise[1])(values.mT, root.mT).mT
+                completed = FoldIn.with_noise(X.mT, cast(float, noise[1]))(
+                    values.mT, root.mT
+                ).mT
         completed = torch.where(data.mask, solution.X, completed.to(solution.X))
         return replace(solution, result=PosteriorResult(X=completed, of_rows=of_rows))
 

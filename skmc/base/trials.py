@@ -212,7 +212,7 @@ class Choice:
     noise : tuple of float or None, default=None
         Variance of the cells of rows, and of columns, around a low-rank completion.
         The missing cells are then their posterior means given the others in their row
-        (or column, if there are fewer rows).
+        (or column, if there are fewer rows). For factors, None leaves out the columns.
     hurried : bool, default=False
         Whether the time was too short to try all candidates.
     interrupted : bool, default=False
@@ -225,6 +225,6 @@ class Choice:
 
     params: dict[str, Any] = field(default_factory=dict)
     start: Any = None
-    noise: tuple[float, float] | None = None
+    noise: tuple[float, float | None] | None = None
     hurried: bool = False
     interrupted: bool = False

@@ -278,7 +278,7 @@ class LogDetCompleter(IterativeCompleter):
         return VariableProjection(params.start)
 
     def _with_posteriors(
-        self, data: SparseObserved, solution: Solution, noise: tuple[float, float]
+        self, data: Any, solution: Solution, noise: tuple[float, float | None]
     ) -> Solution:
         # The fit can be much closer to the cells than a search that ended early.
         found = with_posteriors(data, solution.X, noise_around(data, solution.X))

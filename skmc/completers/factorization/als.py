@@ -21,6 +21,7 @@ from skmc.solvers.row_systems import (
     gradient,
     improved,
     panels_of,
+    solved,
     solved_rows,
     with_uncertain_prior,
 )
@@ -451,20 +452,45 @@ def posterior_model(
     data: SparseObserved,
     factors: Sides,  # (m, rank + 1), (n, rank + 1)
     links: Links,  # (p, rank + 1)
+    axis: int,
     biases: tuple[bool, bool],
     noise: float,
 ) -> RowModel:
-    """The model of rows that have a normal prior, given the columns.
+    """The model of a row (``axis=0``) or a column, given the other side.
 
-    The prior has the mean and the covariance of the factors of the rows, or of what
+    The prior has the mean and the covariance of the factors of this side, or of what
     linear priors do not explain of them, after a step of EM: the factors are shrunk.
     """
     objective = Objective(noise, biases, 0.0, 1.0, False)
-    model = objective.model(factors[1], 0, links[0])
-    own = factors[0][:, : model.F.shape[1]]
-    own = own - prior_mean(data.sides[0], model.sides)
-    model = model.with_prior_of(own[data.counts > 0], noise)
-    return with_uncertain_prior(data, model, noise)
+    model = objective.model(factors[1 - axis], axis, links[axis])
+    cells = data.T if axis else data
+    own = factors[axis][:, : model.F.shape[1]]
+    own = own - prior_mean(cells.sides[0], model.sides)
+    model = model.with_prior_of(own[cells.counts > 0], noise)
+    return with_uncertain_prior(cells, model, noise)
+
+
+def with_posteriors(
+    data: SparseObserved,
+    factors: Sides,  # (m, rank + 1), (n, rank + 1)
+    links: Links,  # (p, rank + 1)
+    biases: tuple[bool, bool],
+    noise: tuple[float, float | None],
+) -> RowModelResult:
+    """Posterior means of the rows and perhaps of the columns, and the last model.
+
+    The columns are given the rows, and the rows then these columns. Without a noise for
+    them, the columns stay as they are.
+    """
+    rows, cols = factors
+    model = posterior_model(data, (rows, cols), links, 0, biases, noise[0])
+    rows = pad(solved(data, model), (0, not biases[0]))
+    if noise[1] is not None:
+        model = posterior_model(data, (rows, cols), links, 1, biases, noise[1])
+        cols = pad(solved(data.T, model), (0, not biases[1]))
+        model = posterior_model(data, (rows, cols), links, 0, biases, noise[0])
+        rows = pad(solved(data, model), (0, not biases[0]))
+    return RowModelResult(X=LowRank.with_biases(rows, cols), models=[model])
 
 
 class HalfStep(NamedTuple):

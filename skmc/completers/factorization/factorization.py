@@ -25,8 +25,6 @@ from skmc.base import (
     PartialFit,
     TakesFeatures,
     Trials,
-    joined_cols,
-    joined_rows,
 )
 from skmc.blocks import BlockObserved, StoredCells
 from skmc.cells import (
@@ -43,14 +41,14 @@ from skmc.compatibility import Interval
 from skmc.completers._explain_ratings import ExplainsRatings
 from skmc.completers._rank import checked_rank
 from skmc.completers._recommend import Recommends
-from skmc.completers.factorization.als import ALS, Links, posterior_model
+from skmc.completers.factorization.als import ALS, Links, with_posteriors
 from skmc.completers.factorization.recovered import Recovered
 from skmc.completers.logdet import NEARLY_ZERO, SURE
 from skmc.linalg import LowRank, Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.new_rows import RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
-from skmc.solvers import Result, RowModelResult, Solver, solved
+from skmc.solvers import Result, Solver
 
 FIRST_RANK, LARGEST_RANK = 16, 64
 WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
@@ -262,9 +260,10 @@ class FactorizationCompleter(
     means instead, since a row with few cells needs a larger penalty than the others:
     factors and biases of a row have a normal prior with the mean and the covariance of
     all rows, and the cells have the noise under which the held-out ones are most
-    likely. Features and graphs keep their part of the mean; the penalty is kept with
-    them if it predicts the held-out cells better. Results have the dtype of the input:
-    ``float32`` ratings take less memory and time.
+    likely. Before, the columns are replaced by their posterior means in the same way if
+    these predict the held-out cells better. Features and graphs keep their part of the
+    mean; the penalty is kept with them if it predicts better. Results have the dtype of
+    the input: ``float32`` ratings take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
@@ -424,7 +423,7 @@ class FactorizationCompleter(
         start = best.factors
         if informed:
             chosen, start = {**chosen, "lambda_side": best.side}, None
-        return Choice(chosen, start, (noise, noise) if noise else None)
+        return Choice(chosen, start, noise)
 
     def _by_path(
         self, data: SparseObserved, rank: int, weight: float, trials: Trials
@@ -531,12 +530,11 @@ class FactorizationCompleter(
         return biases in ("both", "rows"), biases in ("both", "columns")
 
     def _with_posteriors(
-        self, data: Any, solution: Solution, noise: tuple[float, float]
+        self, data: Any, solution: Solution, noise: tuple[float, float | None]
     ) -> Solution:
         fit, biases = solution.result, self._has_biases
-        model = posterior_model(data, fit.factors, fit.links, biases, noise[0])
-        X = LowRank(joined_rows([solved(data, model)]), joined_cols([model]))
-        return replace(solution, result=RowModelResult(X=X, models=[model]))
+        result = with_posteriors(data, fit.factors, fit.links, biases, noise)
+        return replace(solution, result=result)
 
     def _attributes(self, given: Given, result: Result) -> dict[str, Any]:
         fitted = FittedFactors.of(given, result)
@@ -679,31 +677,34 @@ class _FactorSearch:
             if self.best.weight != weight:
                 break
 
-    def noise(self, biases: tuple[bool, bool]) -> float | None:
+    def noise(self, biases: tuple[bool, bool]) -> tuple[float, float | None] | None:
         """Variance of the noise under which the held-out cells are most likely.
 
-        The others predict them by the posterior means of the rows. None means that
-        these predict them worse than penalized rows that have linear priors.
+        The others predict them by the posterior means of the rows. The second number is
+        for the columns, and None if their posterior means predict no better. None alone
+        means that those of the rows predict worse than penalized rows that have linear
+        priors.
         """
         train, held_out = self.trials.cells
         best = self.best
         assert best is not None and best.factors is not None
+        parts = best.factors, best.links, biases
         count, lowest = float(held_out.counts.sum()), math.inf
         noise = smaller = float(_deviation(train)) ** 2
-        error = best.error
+        of_rows = math.inf
         while smaller > 0 and (noise == smaller or seconds_left() > 0):
-            parts = best.factors, best.links
-            model = posterior_model(train, *parts, biases, smaller)
-            X = LowRank(joined_rows([solved(train, model)]), joined_cols([model]))
-            squares, spread = _squares(model, X, train, held_out)
+            found = with_posteriors(train, *parts, (smaller, None))
+            squares, spread = _squares(found.models[0], found.X, train, held_out)
             surprise = squares / (count * smaller) + math.log(smaller) + spread
             if surprise >= lowest:
                 break
             lowest, noise = surprise, smaller
-            if any(train.sides):
-                error = float(held_out.misfit(X))
+            of_rows = float(held_out.misfit(found.X))
             smaller = noise / 2
-        return None if error > best.error else noise
+        if any(train.sides) and of_rows > best.error:
+            return None
+        of_both = held_out.misfit(with_posteriors(train, *parts, (noise, noise)).X)
+        return noise, noise if of_both < of_rows else None
 
 
 def _squares(
