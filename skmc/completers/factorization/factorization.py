@@ -682,8 +682,8 @@ class _FactorSearch:
 
         The others predict them by the posterior means of the rows. The second number is
         for the columns, and None if their posterior means predict no better. None alone
-        means that those of the rows predict worse than penalized rows that have linear
-        priors.
+        means that all cells are equal, or that posterior means of rows that have linear
+        priors predict worse than penalized rows.
         """
         train, held_out = self.trials.cells
         best = self.best
@@ -701,7 +701,7 @@ class _FactorSearch:
             lowest, noise = surprise, smaller
             of_rows = float(held_out.misfit(found.X))
             smaller = noise / 2
-        if any(train.sides) and of_rows > best.error:
+        if not smaller or (any(train.sides) and of_rows > best.error):
             return None
         of_both = held_out.misfit(with_posteriors(train, *parts, (noise, noise)).X)
         return noise, noise if of_both < of_rows else None
