@@ -256,18 +256,31 @@ def test_many_rows_are_compared_on_a_sample(matrix, monkeypatch):
         fits.clear()
 
 
+def on_a_curve(n_rows):
+    rng = np.random.RandomState(0)
+    place = rng.uniform(-3, 3, (n_rows, 1))
+    truth = np.sin(place * rng.uniform(1, 3, 15) + rng.uniform(0, 6, 15))
+    return truth, np.where(rng.rand(*truth.shape) < 0.1, np.nan, truth)
+
+
+def error_of_neighbors(X):
+    stack = AutoCompleter(["mean", "knn"], scaling=None, random_state=0).fit(X)
+    return stack.leaderboard_.set_index("candidate")["error"]["knn"]
+
+
 def test_neighbors_are_compared_with_all_rows():
     """Their error among a sample of the rows would be far larger than the true one."""
-    rng = np.random.RandomState(0)
-    place = rng.uniform(-3, 3, (3000, 1))
-    truth = np.sin(place * rng.uniform(1, 3, 15) + rng.uniform(0, 6, 15))
-    X = np.where(rng.rand(*truth.shape) < 0.1, np.nan, truth)
-    stack = AutoCompleter(["mean", "knn"], scaling=None, random_state=0).fit(X)
-    errors = stack.leaderboard_.set_index("candidate")["error"]
-    found = KNNCompleter().fit_transform(X)
-    assert errors["knn"] == pytest.approx(rmse(found, truth, np.isnan(X)), rel=0.2)
+    truth, X = on_a_curve(3000)
+    error, found = error_of_neighbors(X), KNNCompleter().fit_transform(X)
+    assert error == pytest.approx(rmse(found, truth, np.isnan(X)), rel=0.2)
     of_sample = KNNCompleter().fit_transform(X[:1500])
-    assert errors["knn"] < 0.7 * rmse(of_sample, truth[:1500], np.isnan(X[:1500]))
+    assert error < 0.7 * rmse(of_sample, truth[:1500], np.isnan(X[:1500]))
+
+
+def test_copies_of_rows_do_not_tell_their_held_out_cells():
+    truth, X = (np.tile(part, (8, 1)) for part in on_a_curve(400))
+    found = KNNCompleter().fit_transform(X)
+    assert error_of_neighbors(X) > 0.7 * rmse(found, truth, np.isnan(X))
 
 
 def test_noise_gives_no_better_error_than_means():

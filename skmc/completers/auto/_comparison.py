@@ -22,6 +22,7 @@ from skmc.completers.auto._fitted import as_seen_by, compares_columns
 from skmc.completers.mean import MeanCompleter
 from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.model_selection import predict_cells
+from skmc.new_rows import RowIndex
 from skmc.stacking import MIN_WEIGHT, HeldOutCategory, PriorSizes, Stacking, rms
 
 WORTHWHILE = 0.01  # smallest relative gain for which more parts are predicted
@@ -473,8 +474,11 @@ def _predicted(
         seen = Entries.of_matrix(matrix, layout=cells.layout)
     train, held_out = seen[~part], seen[part]
     if candidate.of_all and len(whole.cells) > cells.matrix_shape[0]:
-        matrix, known = whole.cells.copy(), whole.known
-        matrix[held_out.rows, held_out.cols] = np.nan
+        first, known = RowIndex(whole.cells).firsts, whole.known  # copies would tell
+        hidden = np.zeros(whole.cells.shape, bool)
+        for rows in (held_out.rows, first[held_out.rows]):
+            hidden[rows, held_out.cols] = True
+        matrix = np.where(hidden | hidden[first], np.nan, whole.cells)
         train = Entries.of_matrix(matrix, layout=cells.layout)
     given = candidate.arguments(known, train)
     values = predict_cells(fit, train, held_out, **given)
