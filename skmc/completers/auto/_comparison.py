@@ -260,9 +260,9 @@ class Comparison:
         for now in self._at_once(missing):
             if self.judged and seconds_left() <= 0:
                 break
-            of_all = self.scaling, self.known, self.whole
+            shared = self.scaling, self.known, self.whole
             calls = [
-                (predicted, trial.next, self.cells, self.labels == k, *of_all)
+                (predicted, trial.next, self.cells, self.labels == k, *shared)
                 for trial, k in now
             ]
             predictions = side_by_side(calls, self.n_jobs)

@@ -701,7 +701,7 @@ class _FactorSearch:
             lowest, noise = surprise, smaller
             of_rows = float(held_out.misfit(found.X))
             smaller = noise / 2
-        if not smaller or (any(train.sides) and of_rows > best.error):
+        if not noise or (any(train.sides) and of_rows > best.error):
             return None
         of_both = held_out.misfit(with_posteriors(train, *parts, (noise, noise)).X)
         return noise, noise if of_both < of_rows else None
